@@ -149,7 +149,7 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
-## make image-root  build the root folder of the operator's image in target/image-root
+## make image-root  build the root filesystem of the operator's image in target/image-root
 image-root: dist
 	$(CARGO) build -q -p osdpl -p cluster --bin cluster
 	deploy/image-root target/image-root --osdpl target/dist/osdpl \

@@ -248,7 +248,7 @@ async fn reports_the_error_of_helm() {
                 "http://127.0.0.1:1",
                 "2026.1.5",
                 "RepositoryUnreachable",
-                "chart memcached 2026.1.5 cannot be pulled from http://127.0.0.1:1: looks like \"http://127.0.0.1:1\" is not a valid chart repository or cannot be reached: Get \"http://127.0.0.1:1/index.yaml\": dial tcp 127.0.0.1:1: connect: connection refused; check address, network and proxy, or use a folder filled with `osdpl charts pull` (the operator retries automatically)".to_owned(),
+                "chart memcached 2026.1.5 cannot be pulled from http://127.0.0.1:1: looks like \"http://127.0.0.1:1\" is not a valid chart repository or cannot be reached: Get \"http://127.0.0.1:1/index.yaml\": dial tcp 127.0.0.1:1: connect: connection refused; check the address, the network and the proxy, or use a folder of charts, which `osdpl charts pull` or `helm pull` can fill (the operator retries automatically)".to_owned(),
             ),
         ] {
             let error = obtain(cache.path(), &helm, url, version).await.unwrap_err();
@@ -355,7 +355,7 @@ async fn locks_pulls_and_lists_charts() {
         text(&locked.stderr)
     );
     assert!(
-        text(&locked.stderr).ends_with("osdpl: 1 of 3 charts could not be locked; see above for each\n"),
+        text(&locked.stderr).ends_with("osdpl: 1 of 3 charts could not be locked; see the errors above\n"),
         "{}",
         text(&locked.stderr)
     );
@@ -388,4 +388,22 @@ async fn locks_pulls_and_lists_charts() {
     );
     let locked = osdpl(&["list", "--helm", "/nowhere/helm", "--cache", &cache]);
     assert!(locked.status.success() && text(&locked.stdout).contains("\nkeystone "), "{}", text(&locked.stderr));
+}
+
+#[test]
+fn lists_which_charts_have_a_locked_digest() {
+    let site = TempDir::new().unwrap();
+    let path = |name: &str| site.path().join(name).display().to_string();
+    let (lock, cache) = (path("lock.yaml"), path("cache"));
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let entries = format!("a: {{version: 1.0.0}}, b: {{version: 1.0.0, digest: '{digest}'}}");
+    fs::write(&lock, format!("charts: {{{entries}}}\n")).unwrap();
+    let listed = osdpl(&["list", "--charts", "https://charts.example", "--lock", &lock, "--cache", &cache]);
+    let states: Vec<_> = text(&listed.stdout)
+        .lines()
+        .skip(1)
+        .filter_map(|line| Some(line.split_once("https://charts.example")?.1.trim().to_owned()))
+        .collect();
+    let expected = ["the locked version; the lock has no digest for it", "as locked"];
+    assert_eq!(states, expected, "{}", text(&listed.stderr));
 }

@@ -12,6 +12,7 @@ use super::common::Target;
 use super::connect::readable;
 use super::output;
 use osdpl_core::api::{APPROVE, OpenStackDeployment};
+use osdpl_core::plan::HASH_DIGITS;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -26,7 +27,7 @@ impl Arguments {
     pub(crate) async fn run(mut self) -> anyhow::Result<ExitCode> {
         // In `osdpl approve HASH`, clap stores the hash as the resource's name, because the name is the first argument
         // of the command. So move the hash to the field `hash`.
-        let is_hash = |text: &String| text.len() == 12 && text.chars().all(|c| c.is_ascii_hexdigit());
+        let is_hash = |text: &String| text.len() == HASH_DIGITS && text.chars().all(|c| c.is_ascii_hexdigit());
         if self.hash.is_none() && self.target.name.as_ref().is_some_and(is_hash) {
             self.hash = self.target.name.take();
         }

@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 use super::chart_options::ChartOptions;
 use super::output;
 use osdpl_operator::charts::{
-    Chart, ChartRequest, Error, Lock, LockEntry, Pull, Source, Store, UPSTREAM, keys, write_atomically,
+    Chart, ChartRequest, Error, Lock, LockEntry, LockState, Pull, Source, Store, UPSTREAM, keys, write_atomically,
 };
 
 /// Lock, pull and list the charts.
@@ -183,8 +183,9 @@ impl ChartOptions {
         for (name, _) in store.list_charts()? {
             if let (Source::Repository { url }, Some(pinned)) = (store.source(), store.lock().charts.get(&name)) {
                 let LockEntry { version, digest, repository } = pinned.clone();
+                let state = if digest.is_some() { LockState::Pinned } else { LockState::VersionOnly };
                 let digest = digest.map_or_else(|| "-".to_owned(), |digest| digest.to_string());
-                rows.push([name, version, digest, repository.unwrap_or_else(|| url.clone()), "as locked".to_owned()]);
+                rows.push([name, version, digest, repository.unwrap_or_else(|| url.clone()), state.to_string()]);
                 results.done += 1;
                 continue;
             }
@@ -255,7 +256,7 @@ impl Results {
             }
             Self { failed: 0, .. } => Ok(()),
             Self { done, failed } => {
-                bail!("{failed} of {} charts could not be {verb}; see above for each", done + failed)
+                bail!("{failed} of {} charts could not be {verb}; see the errors above", done + failed)
             }
         }
     }

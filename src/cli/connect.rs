@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::ffi::OsStr;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use clap::Args;
 use kube::Config;
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{ExecInteractiveMode, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use super::duration;
 use super::input::ReadError;
@@ -17,12 +18,12 @@ use super::kubeconfig;
 use osdpl_client::{Bounds, Buffers, bounded, connect, describe_failure, refusal};
 use osdpl_core::catalog::did_you_mean;
 
-/// The address of the API server that this process uses, and the names of the options with which the user can select
-/// another API server. Error messages contain the address and these option names.
+/// The URL of the API server that this process uses, and the names of the options with which the user can select
+/// another API server. Error messages contain the URL and these option names.
 static SERVER: OnceLock<(String, &str)> = OnceLock::new();
 
-/// Stores the address of the API server, and the names of the options that select another API server, for the messages
-/// of [`readable`].
+/// Stores the URL of the API server, and the names of the options that select another API server, for the messages of
+/// [`readable`].
 pub(crate) fn remember_server(config: &Config, options: &'static str) {
     let _ = SERVER.set((config.cluster_url.to_string().trim_end_matches('/').to_owned(), options));
 }
@@ -36,9 +37,9 @@ pub(crate) struct ClusterOption {
     /// The context in the kubeconfig file; default: the current context.
     #[arg(long)]
     context: Option<String>,
-    /// How long to wait for each response of the API server: a span such as 1m or 30s, or a number of seconds; 0 for
-    /// no limit. If a watch of a resource reports nothing for this time, the command reads the resource. The command
-    /// fails if this read takes too long, too.
+    /// How long to wait for each response of the API server, and for the credential plugin of the kubeconfig: a span
+    /// such as 1m or 30s, or a number of seconds; 0 for no limit. If a watch of a resource reports nothing for this
+    /// time, the command reads the resource. The command fails if this read takes too long, too.
     #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = duration::parse_limit)]
     request_timeout: Duration,
 }
@@ -56,14 +57,15 @@ impl ClusterOption {
         kubeconfig.chain(context).collect()
     }
 
-    /// Returns a client for the cluster that kubectl would use.
+    /// Returns a client for the selected cluster; by default, the cluster that kubectl would use.
     pub(crate) async fn client(&self) -> anyhow::Result<kube::Client> {
         let mut config = self.config().await?;
         remember_server(&config, "--kubeconfig, --context");
         let timeout = self.timeout();
         config.connect_timeout = Some(timeout);
         let bounds = Bounds { gives_up: true, ..Bounds::new(timeout) };
-        Ok(bounded(connect(config, timeout, Buffers::Growing).map_err(readable)?, bounds))
+        let client = create_clients(config, timeout, move |config| connect(config, timeout, Buffers::Growing)).await?;
+        Ok(bounded(client, bounds))
     }
 
     /// Returns the time limit of each request to the API server.
@@ -116,6 +118,50 @@ impl ClusterOption {
     }
 }
 
+/// Calls `create`, which creates clients for the API server.
+///
+/// If the kubeconfig has a credential plugin, kube runs the plugin while it creates a client, and blocks the thread
+/// until the plugin has ended. So this function then calls `create` on a thread for blocking work, and returns an error
+/// after `limit`. There is no limit if the plugin can ask a person to log in.
+///
+/// When the plugin's token expires, kube runs the plugin again before it sends a request, also on a thread for blocking
+/// work. The plugin's time then counts towards the time limit of the request. If the plugin does not end, the error
+/// says that the API server does not answer. The runtime has only one thread for blocking work, so an operator that a
+/// person started with such a kubeconfig can't do other blocking work either. It can't renew its Lease, and ends.
+///
+/// # Errors
+/// Returns an error if no client can be created, or the credential plugin takes longer than `limit`.
+pub(crate) async fn create_clients<T: Send + 'static>(
+    config: Config,
+    limit: Duration,
+    create: impl FnOnce(Config) -> Result<T, kube::Error> + Send + 'static,
+) -> anyhow::Result<T> {
+    let plugin = credential_plugin(&config).filter(|_| !is_interactive(&config));
+    let Some(plugin) = plugin else { return create(config).map_err(readable) };
+    match tokio::time::timeout(limit, tokio::task::spawn_blocking(move || create(config))).await {
+        Ok(created) => created?.map_err(readable),
+        Err(_) => Err(anyhow!(
+            "the credential plugin {plugin:?} of the kubeconfig did not answer within {} s; run it by hand to find out \
+             what it waits for (commands wait longer with --request-timeout)",
+            limit.as_secs()
+        )),
+    }
+}
+
+/// Returns the command of the kubeconfig's credential plugin; `None` if the user of the kubeconfig has no plugin.
+fn credential_plugin(config: &Config) -> Option<String> {
+    let user = &config.auth_info;
+    let command = user.exec.as_ref().and_then(|exec| exec.command.clone());
+    // `cmd-path` is the command of the auth provider `gcp`.
+    command.or_else(|| user.auth_provider.as_ref()?.config.get("cmd-path").cloned())
+}
+
+/// Whether the credential plugin can ask a person to log in: stdin is a terminal, and the kubeconfig does not forbid it.
+fn is_interactive(config: &Config) -> bool {
+    let mode = config.auth_info.exec.as_ref().and_then(|exec| exec.interactive_mode.as_ref());
+    std::io::stdin().is_terminal() && mode != Some(&ExecInteractiveMode::Never)
+}
+
 /// Returns the error for a readable kubeconfig that selects no cluster, for example because it lacks the requested
 /// context.
 fn unusable(name: &str, kubeconfig: &Kubeconfig, error: &KubeconfigError) -> anyhow::Error {
@@ -161,7 +207,7 @@ fn unreadable(file: &Path, error: kubeconfig::Error) -> anyhow::Error {
 }
 
 /// Converts an error of kube to a message for the user: the API server's message or, if the API server did not respond,
-/// the address of the API server and the cause.
+/// the URL of the API server and the cause.
 pub(crate) fn readable(error: kube::Error) -> anyhow::Error {
     match error {
         // The API server sends this message if the CRD of the requested kind is not installed.

@@ -40,9 +40,21 @@ pub(crate) fn read_from(file: &Path) -> Result<Kubeconfig, Error> {
 }
 
 /// Reads the files that KUBECONFIG names, or `~/.kube/config`. If several files set a value, the first file wins.
+///
+/// Like kubectl, skips files that do not exist.
+///
+/// # Errors
+/// Returns an error if a file can't be read or is not a kubeconfig, or if none of the files exists.
 pub(crate) fn read() -> Result<Kubeconfig, Error> {
-    let (files, _) = files();
-    files.iter().try_fold(Kubeconfig::default(), |merged, file| Ok(merged.merge(read_from(file)?)?))
+    merge(&files().0)
+}
+
+fn merge(files: &[PathBuf]) -> Result<Kubeconfig, Error> {
+    // An error of `try_exists` means that the file can't be accessed. `read_from` then reports the error.
+    let is_missing = |file: &PathBuf| matches!(file.try_exists(), Ok(false));
+    let none_exists = files.iter().all(is_missing);
+    let mut files = files.iter().filter(|file| none_exists || !is_missing(file));
+    files.try_fold(Kubeconfig::default(), |merged, file| Ok(merged.merge(read_from(file)?)?))
 }
 
 /// Returns the settings with which a client connects to the cluster that the user's kubeconfig files select.
@@ -66,8 +78,8 @@ pub(crate) fn from_environment() -> Option<OsString> {
     std::env::var_os("KUBECONFIG").filter(|text| !text.is_empty())
 }
 
-/// Returns the kubeconfig files that kubectl would read. Also returns a text for error messages, which says whether the
-/// variable KUBECONFIG names these files.
+/// Returns the kubeconfig files that kubectl would read. Also returns the reason for this choice, for error messages:
+/// whether the variable KUBECONFIG names the files.
 pub(crate) fn files() -> (Vec<PathBuf>, &'static str) {
     if let Some(text) = from_environment() {
         let files = std::env::split_paths(&text).filter(|path| path.as_os_str() != "").collect();
@@ -100,5 +112,20 @@ fn resolve_paths(kubeconfig: &mut Kubeconfig, folder: &Path) {
         {
             resolve(&mut exec.command);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skips_missing_files_unless_none_exists() {
+        let folder = tempfile::tempdir().unwrap();
+        let (missing, existing) = (folder.path().join("missing"), folder.path().join("existing"));
+        std::fs::write(&existing, "current-context: lab\n").unwrap();
+        let merged = merge(&[missing.clone(), existing]).unwrap();
+        assert_eq!(merged.current_context.as_deref(), Some("lab"));
+        assert!(matches!(merge(&[missing]), Err(Error::Read { .. })));
     }
 }

@@ -129,8 +129,8 @@ impl Offline {
                 .err()
                 .unwrap_or_else(|| anyhow::anyhow!("the resource is refused")));
         };
-        // `desired` contains only findings about values. Replace them by `findings`, which are about every field of the
-        // file.
+        // `desired` contains only findings about values. Replace them with `findings`, which are about every field of
+        // the file.
         let desired = Desired { findings, ..desired };
         Ok(Self { deployment, selection, facts, desired, placeholders })
     }
@@ -204,16 +204,6 @@ pub(crate) fn report(file: &Path, option: &CatalogOption) -> anyhow::Result<Opti
     let mut report = option.validate(&documents, &ClusterInfo::default())?;
     report.check_argument(&Argument { name, documents: &documents, is_folder: false, unread: &[] });
     Ok(Some(report).filter(|report| report.summary.errors > 0))
-}
-
-/// Prints the errors that the API server would report if the `OpenStackDeployment` in a file were applied, and fails if
-/// there are any.
-///
-/// `osdpl render --credentials` needs this check for a file: users can run the rendered `install.sh` without ever
-/// applying the file, and then the API server does not check the file.
-pub(crate) fn check_schema(document: &Document, catalog: &Catalog) -> anyhow::Result<()> {
-    let findings = Schemas::new(catalog)?.check(Kind::OpenStackDeployment, &document.object());
-    print_and_check(findings, Some(document))
 }
 
 /// Prints the findings about an `OpenStackDeployment` of the cluster, and fails if one is an error.

@@ -92,8 +92,8 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns a shell expression whose value is the password: the quoted password, or the output of another call of
-    /// osdpl.
+    /// Returns a shell expression whose value is the password: the quoted password, or a command substitution that runs
+    /// `osdpl openrc --password`.
     fn password_expression(&self, deployment: &OpenStackDeployment, login: &Login) -> anyhow::Result<String> {
         if self.show_secrets {
             return Ok(word(login.reveal_password()));
@@ -103,6 +103,9 @@ impl Arguments {
         let _ = write!(command, " --namespace {}", word(&deployment.namespace().unwrap_or_default()));
         for argument in self.target.cluster.selection() {
             let _ = write!(command, " {}", quoted(argument));
+        }
+        if let Some(folder) = &self.catalog.catalog {
+            let _ = write!(command, " --catalog {}", quoted(folder.as_os_str()));
         }
         Ok(format!("\"$({command})\""))
     }
@@ -117,7 +120,7 @@ struct KeystoneAccess {
     login: Login,
 }
 
-/// Reads the administrator's login and the address of Keystone from the newest record of Keystone's release. The record
+/// Reads the administrator's login and the URL of Keystone from the newest record of Keystone's release. The record
 /// describes the installed cloud, whereas the spec may contain changes that are not installed yet.
 async fn read_access(
     client: Client,
@@ -199,5 +202,31 @@ impl KeystoneAccess {
             "auth": auth,
         });
         yaml::write(&json!({"clouds": {&self.cloud: cloud}}))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Parsed {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    #[test]
+    fn inner_command_gets_the_options() {
+        let options = ["openrc", "--kubeconfig", "k", "--context", "lab", "--catalog", "my files"];
+        let Parsed { arguments } = <Parsed as clap::Parser>::parse_from(options);
+        let deployment = json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+            "metadata": {"name": "cloud", "namespace": "site"}, "spec": {"openstackRelease": "2026.1"},
+        });
+        let values = json!({"endpoints": {"identity": {"auth": {"admin": {"password": "hunter2"}}}}});
+        let login = Login::from_values(values.as_object().unwrap()).unwrap();
+        let expression = arguments.password_expression(&serde_json::from_value(deployment).unwrap(), &login).unwrap();
+        let expected = "openrc --password cloud --namespace site --kubeconfig k --context lab --catalog 'my files')\"";
+        assert!(expression.ends_with(expected), "{expression}");
     }
 }

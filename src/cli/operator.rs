@@ -19,10 +19,9 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::common::CatalogOption;
-use super::connect::readable;
-use super::connect::remember_server;
+use super::connect::{create_clients, readable, remember_server};
 use super::kubeconfig;
-use osdpl_client::{HttpConfig, Permit, Scope};
+use osdpl_client::{HttpConfig, Permit, REQUEST_TIMEOUT, Scope, explain_as_operator};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::scrub::Scrubber;
 use osdpl_maintenance::{OpenStackClient, Operator as _, REQUEUE_DELAY};
@@ -109,6 +108,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         telemetry::init_logging(!self.plain_logs);
+        explain_as_operator();
         // Install the signal handlers first. The operator is PID 1 in its container, and the kernel ignores a signal to
         // PID 1 if there is no handler. So an early SIGTERM would be lost.
         let mut signals = Signals::listen()?;
@@ -235,7 +235,9 @@ impl Arguments {
         const FAILURE: &str = "no cluster to connect to";
         let config = kubeconfig::infer().await.context(FAILURE)?;
         remember_server(&config, "KUBECONFIG, or the pod's own cluster");
-        Clients::new(config, leadership, name).map_err(readable).context(FAILURE)
+        let (leadership, name) = (leadership.clone(), name.to_owned());
+        let create = move |config| Clients::new(config, &leadership, &name);
+        create_clients(config, REQUEST_TIMEOUT, create).await.context(FAILURE)
     }
 
     async fn program(&self) -> anyhow::Result<Program> {

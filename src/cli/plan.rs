@@ -71,7 +71,8 @@ impl Arguments {
         let report = match &document {
             Some(document) if self.is_offline() => {
                 let extended = self.catalog.load_for(document).inspect_err(|_| self.print_findings())?;
-                self.new_cloud_report(self.resolve_offline(document, &extended.catalog).await, document)?
+                let offline = self.resolve_offline(document, &extended.catalog).await;
+                self.new_cloud_report(offline, document, &extended.catalog)?
             }
             document => {
                 if self.cluster_info.is_set() {
@@ -103,12 +104,18 @@ impl Arguments {
         resolved.report_findings(document)
     }
 
-    /// Returns the plan of a new cloud. If osdpl refuses the `OpenStackDeployment`, returns a report with its findings.
-    fn new_cloud_report(&self, offline: anyhow::Result<Offline>, document: &Document) -> anyhow::Result<PlanReport> {
+    /// Returns the plan of a new cloud. If osdpl refuses the `OpenStackDeployment`, returns the result of
+    /// [`Self::refused_report`].
+    fn new_cloud_report(
+        &self,
+        offline: anyhow::Result<Offline>,
+        document: &Document,
+        catalog: &Catalog,
+    ) -> anyhow::Result<PlanReport> {
         match offline {
             Ok(Offline { deployment, desired, placeholders, .. }) => {
                 let findings = self.json_findings(&desired.findings, document);
-                Ok(PlanReport { findings, placeholders, ..offline::new_cloud(&deployment, &desired) })
+                Ok(PlanReport { findings, placeholders, ..offline::new_cloud(&deployment, &desired, catalog) })
             }
             Err(error) => Ok(PlanReport { is_offline: true, ..self.refused_report(error, Some(document))? }),
         }

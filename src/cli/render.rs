@@ -20,7 +20,7 @@ use super::chart_options::ChartOptions;
 use super::common::{CatalogOption, ResourceOption};
 use super::document::Document;
 use super::manifests::Renderer;
-use super::offline::{Offline, check_schema};
+use super::offline::Offline;
 use super::output;
 use folder::Folder;
 use osdpl_core::api::OpenStackDeploymentSpec;
@@ -120,11 +120,6 @@ impl Arguments {
             Some(_) | None => None,
         };
         let cloud = if self.credentials { Box::pin(self.read_cluster()).await? } else { self.read_file()? };
-        // `read_file` validates the whole file, but the command calls it only without `--credentials`. With
-        // `--credentials`, at least check the schema here.
-        if let Some(file) = self.file.as_ref().filter(|_| self.credentials) {
-            check_schema(&Document::read(file)?, &cloud.catalog)?;
-        }
         let selected = self.select_releases(&cloud.desired);
         let selected = selected.map_err(|error| anyhow!(Scrubber::new(&cloud.secrets).scrub(&error.to_string())))?;
         let renderer = if self.manifests { Some(Renderer::open(&self.chart_options).await?) } else { None };
@@ -215,7 +210,7 @@ impl Arguments {
     }
 
     /// Returns the values of a release as the command prints them. [`Secrets`] decides whether secrets are redacted,
-    /// replaced by placeholders, or real.
+    /// replaced with placeholders, or real.
     fn printed_values(&self, cloud: &Cloud, name: &str, release: &DesiredRelease) -> Value {
         Value::Object(match self.secrets() {
             Secrets::Redacted => redact(&release.values, &release.secret),
@@ -237,7 +232,7 @@ fn user_secret_paths(layer: &Layer, secret: &[Path]) -> Vec<Path> {
 }
 
 /// Returns the paths of all leaf values of a layer that are at or below a path in `secret`. At such a path, a user can
-/// replace a generated credential by another secret.
+/// replace a generated credential with another secret.
 fn secret_leaves(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     let paths = leaves(&layer.values).into_iter().map(|(path, _)| path);
     paths.filter(|path| secret.iter().any(|secret| secret.covers(path))).collect()

@@ -54,7 +54,9 @@ pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, o
         return Vec::new();
     }
     if paths.is_empty() {
-        return vec![without_values("(no value changes, but the chart, helm's version or helm's flags do)".into())];
+        let existing = preview.observed.releases.get(&release.key);
+        let note = existing.map(|existing| existing.note_without_values(&release.inputs));
+        return note.map(|note| without_values(note.to_owned())).into_iter().collect();
     }
     let redactor = Redactor::new(release, &preview.scrubber, [before, after]);
     let printed = |values: &Values, path: &Path, source: ValuesSource| match options {
@@ -73,9 +75,9 @@ pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, o
 
 /// Replaces the secret values of a release with `<redacted>`.
 ///
-/// A value is secret if a layer marks it as secret, or if it contains a secret that the scrubber knows. No layer marks
-/// the values in helm's records. So a value is also secret if its key is named like a secret, or if the value belongs
-/// to the manifest of a Secret in `extraObjects`.
+/// A value is secret if a layer marks its path as secret, or if it contains a secret that the scrubber knows. helm's
+/// records can contain further secrets, which no layer marks. So a value is also secret if its key is named like a
+/// secret, or if the value belongs to the manifest of a Secret in `extraObjects`.
 pub(crate) struct Redactor<'a> {
     release: &'a DesiredRelease,
     scrubber: &'a Scrubber,
@@ -90,8 +92,8 @@ pub(crate) enum ValuesSource {
     /// The values in helm's record. osdpl does not know their layers, so [`Redactor`] regards a value as secret if any
     /// layer of the desired state marks its path as secret.
     Record,
-    /// Desired values. [`Redactor`] regards a value as secret if the layer that sets the value marks it as secret.
-    /// Marks of overridden layers have no effect.
+    /// Desired values. [`Redactor`] regards a value as secret if any layer marks its path as secret, with one
+    /// exception: if a later layer overrides a value of `valuesFrom`, the mark of `valuesFrom` has no effect.
     Desired,
 }
 

@@ -17,6 +17,8 @@ type Outcome<K, E> = Result<(ObjectRef<K>, Action), Error<E, watcher::Error>>;
 enum Refusal {
     /// The CRD of the resources does not exist.
     Undefined,
+    /// The API server does not accept the operator's token.
+    Unauthorized,
     Forbidden,
     Other,
 }
@@ -35,7 +37,8 @@ impl Refusal {
         };
         match code {
             404 => Self::Undefined,
-            401 | 403 => Self::Forbidden,
+            401 => Self::Unauthorized,
+            403 => Self::Forbidden,
             _ => Self::Other,
         }
     }
@@ -45,6 +48,7 @@ impl Refusal {
     fn remedy(self) -> &'static str {
         match self {
             Self::Undefined => "apply their CRD (osdpl crd)",
+            Self::Unauthorized => "check the operator's token or kubeconfig, which the API server does not accept",
             Self::Forbidden => "grant the operator's service account the permissions of its ClusterRole",
             Self::Other => "check the health of the API server",
         }
@@ -53,7 +57,7 @@ impl Refusal {
 
 /// Runs the passes (reconciles) of a controller until `stop` is cancelled. Returns when the last pass has ended.
 ///
-/// `failed` is the text that the log shows before the error of a failed pass.
+/// `failed` is the log message about a failed pass. The log shows the error with it.
 ///
 /// Calls `on_listed` when kube has listed the resources for the first time, even if some of them are unreadable
 /// ([`Stored`]). The caller then makes the operator's pod ready. The pod must become ready even if some resources are
@@ -119,8 +123,8 @@ mod tests {
     use super::*;
     use osdpl_core::api::OpenStackDeployment;
 
-    /// Runs a controller until the fake API server has sent `list` as its response; returns whether the controller
-    /// called `on_listed`.
+    /// Runs a controller against a fake API server that answers list requests with the result of `list`. Returns
+    /// whether the controller called `on_listed`.
     async fn is_listed(list: &'static (dyn Fn() -> Response<Body> + Sync)) -> bool {
         let (stop, was_listed) = (CancellationToken::new(), AtomicBool::new(false));
         let refused = stop.clone();
@@ -188,6 +192,7 @@ mod tests {
         let refused = |code| kube::Error::Api(Box::new(kube::core::Status::failure("no", "").with_code(code)));
         let remedy = |error| Refusal::of(&watcher::Error::InitialListFailed(error)).remedy();
         assert!(remedy(refused(404)).contains("osdpl crd"));
+        assert!(remedy(refused(401)).contains("token"));
         assert!(remedy(refused(403)).contains("ClusterRole"));
         assert!(remedy(refused(500)).contains("API server"));
     }

@@ -1,5 +1,7 @@
 //! Defines the errors of requests to the API server.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 /// An error of a request to the API server.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -29,7 +31,7 @@ impl Error {
         matches!(self, Self::Api { error, .. } if matches!(&**error, kube::Error::Api(status) if status.is_conflict()))
     }
 
-    /// Whether the API server answered the request, and refused it.
+    /// Whether the API server answered the request with an error.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Api { error, .. } if matches!(&**error, kube::Error::Api(_)))
     }
@@ -40,11 +42,21 @@ impl Error {
     }
 }
 
-/// Returns the message of a failed request. If a permission is missing, or if the CRD is older than osdpl, the message
-/// says what the user must do.
+/// Whether this process is the operator.
+static IS_OPERATOR: AtomicBool = AtomicBool::new(false);
+
+/// Tells [`explain`] that this process is the operator. Commands do not call this function: they send their requests
+/// with the permissions of the user, and the operator's chart grants none of these.
+pub fn explain_as_operator() {
+    IS_OPERATOR.store(true, Ordering::Relaxed);
+}
+
+/// Returns the message of a failed request. If the operator lacks a permission, or if the CRD is older than osdpl, the
+/// message says what the user must do.
 pub fn explain(error: &kube::Error) -> String {
+    let is_operator = IS_OPERATOR.load(Ordering::Relaxed);
     match error {
-        kube::Error::Api(status) if status.is_forbidden() && !is_namespace_terminating(status) => {
+        kube::Error::Api(status) if is_operator && status.is_forbidden() && !is_namespace_terminating(status) => {
             format!("{} (grant the permission with rbac.extraRules of the operator's chart)", refusal(status))
         }
         kube::Error::Api(status) if status.message.contains(UNDECLARED) => {
@@ -67,7 +79,15 @@ pub fn api_message(error: &kube::Error) -> String {
             format!("the API server can't process the request: {}", describe_failure(status))
         }
         kube::Error::Api(status) => refusal(status),
-        other => format!("the API server does not answer: {other}"),
+        other @ (kube::Error::Service(_) | kube::Error::HyperError(_)) => {
+            format!("the API server does not answer: {other}")
+        }
+        // Leave out serde's message: it may quote the object, which may be a Secret.
+        kube::Error::SerdeError(error) => format!(
+            "osdpl cannot parse the response of the API server: the problem is at column {} of the JSON",
+            error.column()
+        ),
+        other => other.to_string(),
     }
 }
 
@@ -96,7 +116,7 @@ fn is_namespace_terminating(status: &kube::core::Status) -> bool {
 
 /// Extends errors of the Kubernetes client with a description of the failed request.
 pub trait ErrorContext<T> {
-    /// Converts an error to an `Error` that says what the request does. `what` returns this text, such as
+    /// Converts an error to an `Error` that says what the request does. `what` returns this description, such as
     /// `reading node n1`.
     ///
     /// # Errors
@@ -107,5 +127,28 @@ pub trait ErrorContext<T> {
 impl<T> ErrorContext<T> for Result<T, kube::Error> {
     fn with_context(self, what: impl FnOnce() -> String) -> Result<T, Error> {
         self.map_err(|error| Error::Api { what: what(), error: Box::new(error) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_operator_names_the_remedy_for_a_missing_permission() {
+        let forbidden = kube::core::Status::failure("pods is forbidden", "Forbidden").with_code(403);
+        let error = kube::Error::Api(Box::new(forbidden));
+        assert_eq!(explain(&error), "pods is forbidden");
+        explain_as_operator();
+        assert!(explain(&error).contains("rbac.extraRules"), "{}", explain(&error));
+    }
+
+    #[test]
+    fn only_a_failed_connection_means_that_the_api_server_does_not_answer() {
+        let refused = api_message(&kube::Error::Service("connection refused".into()));
+        assert!(refused.starts_with("the API server does not answer: "), "{refused}");
+        let unreadable = kube::Error::SerdeError(serde_json::from_str::<bool>(r#""hunter2""#).unwrap_err());
+        let message = api_message(&unreadable);
+        assert!(message.starts_with("osdpl cannot parse the response") && !message.contains("hunter2"), "{message}");
     }
 }

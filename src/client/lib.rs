@@ -22,7 +22,7 @@ mod scope;
 mod stored;
 
 pub use controller::run_controller;
-pub use error::{Error, ErrorContext, api_message, describe_failure, explain, refusal};
+pub use error::{Error, ErrorContext, api_message, describe_failure, explain, explain_as_operator, refusal};
 pub use http::{Http, HttpConfig, Permit};
 pub use pages::list_metadata;
 pub use requests::{Bounds, Buffers, Check, REQUEST_TIMEOUT, bounded, connect};

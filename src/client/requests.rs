@@ -33,14 +33,14 @@ const READ_TIMEOUT: Duration = Duration::from_secs(75);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The size of a small buffer ([`Buffers::Small`]), in bytes.
-const SMALL_BUFFER: usize = 8 * 1024;
+const SMALL_BUFFER: usize = 4 * 1024;
 
 /// The buffers into which the connections of a client read responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffers {
     /// Buffers that grow with the responses.
     Growing,
-    /// Buffers of 8 KiB. They save a megabyte if about 40 connections wait for events of watches.
+    /// Buffers of 4 KiB. They save more than a megabyte if about 40 connections wait for events of watches.
     ///
     /// The headers of a response must fit into such a buffer. The headers that the API server sends for reads take less
     /// than 1 KiB. With a write, it can also send warnings of admission webhooks, up to 4096 characters.
@@ -63,7 +63,7 @@ const PAUSES: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(1
 pub type Check = Arc<dyn Fn(&Method) -> Result<(), BoxError> + Send + Sync>;
 
 /// The limits for the requests of a client: time, retries, and a check. For watches and followed logs, which do not
-/// end, only the check applies.
+/// end, only the check and `gives_up` apply.
 #[derive(Clone)]
 pub struct Bounds {
     /// The time limit of a request, from the first attempt until the last response is complete, including the pauses
@@ -74,8 +74,8 @@ pub struct Bounds {
     /// The client retries only after the responses 429 (too many requests) and 503 (unavailable). In both cases, the
     /// API server has not begun to process the request, so a retry can't do anything twice.
     pub pauses: &'static [Duration],
-    /// Whether the client refuses all further requests after one request has exceeded the time limit. A command that
-    /// sends many requests then does not wait for each of them.
+    /// Whether the client refuses all further requests after one request has exceeded the time limit. Requests for the
+    /// log of a pod do not count. A command that sends many requests then does not wait for each of them.
     pub gives_up: bool,
     /// The function that decides before each attempt whether the client may send the request.
     pub check: Check,
@@ -94,6 +94,9 @@ impl Bounds {
 /// The client is the same as kube's default client, except that it resolves the name of the API server with
 /// [`resolve`]. kube's default client would resolve the name on one of tokio's threads for blocking work, where a slow
 /// DNS server would delay other work.
+///
+/// If the kubeconfig has a credential plugin, the function runs the plugin, and blocks the thread until the plugin has
+/// ended.
 ///
 /// `timeout` must be the time limit that the caller will pass to [`bounded`]. The returned client uses `timeout` only
 /// to decide how long to wait for data on a connection.

@@ -103,7 +103,7 @@ pub struct Catalog {
     /// The names of the releases whose `DaemonSets` the operator rolls out in batches, in the order of the rollouts
     /// (`values/nodes.yaml`).
     pub rollout: Vec<String>,
-    /// The checks that compare values of several releases (`values/couplings.yaml` and `values/rules.yaml`).
+    /// The checks of the releases' values (`values/couplings.yaml` and `values/rules.yaml`).
     pub cross_checks: CrossChecks,
     /// The catalogue files that users added in `ConfigMap`s (see [`extend_catalog`]): maps the path of each file in the
     /// catalogue to its origin in messages, such as `ConfigMap openstack/edge, key presets.edge.yaml`.
@@ -117,7 +117,7 @@ pub struct Catalog {
 pub struct Service {
     /// The path of the file that declares the service, such as `values/services/nova.yaml`.
     pub file: String,
-    /// A one-line description of the service, for people.
+    /// A one-line description of the service.
     pub description: String,
     /// The group that the service belongs to. `spec.common` and shared fragments can set values for all releases of a
     /// group.
@@ -151,7 +151,8 @@ pub struct Release {
     pub waits_for: Vec<Need>,
     /// The components without which the programs in the release's pods do not work. The operator does not wait for
     /// these components before it installs the release, because the components' pods can also depend on the release's
-    /// pods. The services that provide the components become part of the cloud, unless the spec disables them.
+    /// pods. The services that provide the components become part of the cloud, unless the spec disables these
+    /// services.
     pub alongside: Vec<Need>,
     /// The components whose pods the release's chart creates, each with the kind of workload that runs the pods.
     pub components: BTreeMap<Component, WorkloadKind>,
@@ -163,8 +164,8 @@ pub struct Release {
     /// The components whose `CronJobs` test the cloud, each with a text that tells people where to find the test
     /// results.
     pub tests: BTreeMap<Component, String>,
-    /// How the operator finds the nodes that must appear as hypervisors in Nova's API; `None` for releases other than
-    /// nova.
+    /// The component whose pods run on the hypervisors, and the `CronJob` that registers the hypervisors in Nova;
+    /// `None` for releases other than nova.
     pub hosts: Option<file::Hosts>,
     /// The `DaemonSets` whose values can differ between nodes.
     ///
@@ -265,7 +266,7 @@ pub struct Need {
 pub struct Preset {
     /// The path of the file that declares the preset, such as `presets/ha.yaml`.
     pub file: String,
-    /// A one-line description of the preset, for people.
+    /// A one-line description of the preset.
     pub description: String,
     /// The names of the services that the preset enables.
     pub services: Vec<String>,
@@ -284,9 +285,9 @@ pub struct Preset {
 pub struct Feature {
     /// The path of the file that declares the feature, such as `values/features/storage.yaml`.
     pub file: String,
-    /// A one-line description of the feature, for people.
+    /// A one-line description of the feature.
     pub description: String,
-    /// The JSON schema of `spec.features.<name>`, without defaults.
+    /// The JSON schema of `spec.features.<name>`. A `default` in the schema has no effect.
     pub schema: LazyTree,
     /// The settings of the feature if neither the spec nor a preset sets any.
     pub default: Value,
@@ -306,8 +307,8 @@ pub struct Certificates {
     pub when: Option<Expression>,
     /// The field of the spec to which findings about these certificates refer.
     pub field: String,
-    /// The Secrets with the certificates, stored as values with the single key `secrets`. The list can contain
-    /// expressions, and a [`Body`] can evaluate them.
+    /// The list of Secrets with the certificates. The list can contain expressions, so it is stored in a [`Body`],
+    /// which evaluates them. A `Body` contains a map, so the list is under its only key, `secrets`.
     pub secrets: Body,
     /// The names of the entries in each Secret's data that contain the certificate, the private key and the CA.
     pub keys: CertificateKeys,
@@ -320,7 +321,7 @@ pub struct Certificates {
 pub struct OpenStackRelease {
     /// The path of the file that declares the OpenStack release, such as `values/openstack/2026.1.yaml`.
     pub file: String,
-    /// A one-line description of the OpenStack release, for people.
+    /// A one-line description of the OpenStack release.
     pub description: String,
     /// The content of the variable `openstack` in expressions, such as the tag of the container images.
     pub variables: Values,
@@ -362,6 +363,17 @@ impl Catalog {
     /// Returns the key trees of all charts: the keys that `values.yaml` contains or that the templates read.
     pub fn keys(&self) -> &Keys {
         &self.release_index.keys
+    }
+
+    /// Returns where a catalogue file is, as text for users: for a file that a user added, the ConfigMap and the key
+    /// with the file; for any other file, its path.
+    pub(crate) fn file_location<'a>(&'a self, file: &'a str) -> &'a str {
+        self.added.get(file).map_or(file, String::as_str)
+    }
+
+    /// Returns where the file of a service is (see [`Self::file_location`]); an empty string for an unknown service.
+    pub(crate) fn service_location(&self, service: &str) -> &str {
+        self.services.get(service).map_or("", |service| self.file_location(&service.file))
     }
 }
 

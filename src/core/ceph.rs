@@ -101,8 +101,8 @@ impl Consumer {
         }
     }
 
-    /// Returns the name that upstream's charts give to the consumer's Ceph user by default. A Secret in osdpl's
-    /// documented layout can set another name.
+    /// Returns the name that upstream's charts give to the consumer's Ceph user by default. A Secret that describes
+    /// Ceph can set another name.
     pub fn user(self) -> &'static str {
         match self {
             Self::CinderBackup => "cinderbackup",
@@ -202,7 +202,7 @@ impl Ceph {
         format!("[global]\n{fsid}mon_host = {}\n", self.monitors)
     }
 
-    /// Returns the kind and name of the object that contains the settings, for messages.
+    /// Returns the name by which messages refer to the source of the settings: the kind and name of an object.
     pub fn source(&self) -> String {
         match self.layout {
             Layout::Documented | Layout::Mirantis => format!("Secret {}", self.object),
@@ -243,14 +243,39 @@ impl Ceph {
         name(Consumer::Nova).is_some() && self.volume_consumer().and_then(name) != name(Consumer::Nova)
     }
 
-    /// Returns the error that the settings of Ceph contain no user for a consumer.
+    /// Returns why the settings of Ceph contain no user for a consumer, and the remedy.
+    pub(crate) fn missing_user_reason(&self, consumer: Consumer) -> String {
+        match self.layout {
+            Layout::Rook => format!(
+                "the Ceph of Rook has no user for {0}, because osdpl requests users only for services of the cloud; enable the service of {0}, or remove the value that needs the user",
+                consumer.name()
+            ),
+            Layout::Documented | Layout::Mirantis | Layout::Placeholder => {
+                self.missing_user_error(consumer).to_string()
+            }
+        }
+    }
+
+    /// Returns the error that the Secret with the settings of Ceph contains no user for a consumer.
     pub(crate) fn missing_user_error(&self, consumer: Consumer) -> SecretError {
-        let key = match (self.layout, consumer) {
-            (Layout::Documented, Consumer::Nova) => "nova.pool".to_owned(),
-            (Layout::Documented, _) => format!("{}.key", consumer.name()),
-            (Layout::Mirantis | Layout::Rook | Layout::Placeholder, _) => consumer.name().to_owned(),
+        let has_cinder = self.users.contains_key(&Consumer::Cinder);
+        let (key, error) = match (self.layout, consumer) {
+            (Layout::Documented, Consumer::Nova) => ("nova.pool".to_owned(), ValueError::Missing),
+            // In Mirantis' layout, Cinder's backup service uses Cinder's user.
+            (Layout::Mirantis, Consumer::CinderBackup) if has_cinder => ("cinder".to_owned(), ValueError::NoBackupPool),
+            (Layout::Mirantis, Consumer::CinderBackup) => ("cinder".to_owned(), ValueError::Missing),
+            (Layout::Mirantis, Consumer::Gnocchi) => ("gnocchi".to_owned(), ValueError::NoKeyInLayout),
+            _ => (self.secret_key(consumer), ValueError::Missing),
         };
-        SecretError { object: self.object.clone(), key, error: ValueError::Missing }
+        SecretError { object: self.object.clone(), key, error }
+    }
+
+    /// Returns the key of the Secret's data that contains the cephx key of a consumer's user.
+    fn secret_key(&self, consumer: Consumer) -> String {
+        match self.layout {
+            Layout::Documented => format!("{}.key", consumer.name()),
+            Layout::Mirantis | Layout::Rook | Layout::Placeholder => consumer.name().to_owned(),
+        }
     }
 
     /// Returns the settings unchanged, or an error if they contain different cephx keys for two consumers with the same
@@ -259,7 +284,8 @@ impl Ceph {
         for (consumer, user) in &self.users {
             let differs = |other: &&User| other.name == user.name && other.key != user.key;
             if self.users.values().any(|other| differs(&other)) {
-                return Err(SecretError { error: ValueError::OtherKey, ..self.missing_user_error(*consumer) });
+                let (object, key) = (self.object.clone(), self.secret_key(*consumer));
+                return Err(SecretError { object, key, error: ValueError::OtherKey });
             }
         }
         Ok(self)
@@ -290,13 +316,13 @@ pub fn setting<'a>(configuration: &'a str, option: &str) -> Option<&'a str> {
     settings.filter(|(name, _)| is_option(name)).map(|(_, value)| value.trim()).find(|value| !value.is_empty())
 }
 
-/// Whether a text is a UUID in the form that `ceph fsid` prints.
+/// Whether a string is a UUID in the form that `ceph fsid` prints.
 fn is_uuid(text: &str) -> bool {
     let lengths: Vec<usize> = text.split('-').map(str::len).collect();
     lengths == [8, 4, 4, 4, 12] && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
 }
 
-/// Whether osdpl accepts a text as the name of a Ceph user or pool.
+/// Whether osdpl accepts a string as the name of a Ceph user or pool.
 ///
 /// The charts write these names to ini files and shell scripts, so osdpl accepts fewer characters than Ceph itself.
 fn is_name(text: &str) -> bool {

@@ -6,8 +6,8 @@
 //! Pure module (no I/O). These are the layers, from low to high; each overrides the layers before it:
 //! 1. the catalogue: shared fragments, the release's base values and fragments, the fragments of the OpenStack release
 //! 2. the presets, in the order in which the spec names them
-//! 3. the features; then `spec.images`, which rewrites the names of the container images of the chart and of layers 1
-//!    to 3
+//! 3. the features; then the sizes of existing volume claims; then `spec.images`, which rewrites the names of the
+//!    container images of the chart and of layers 1 to 3
 //! 4. `spec.common`: the values for all charts, then the values for the release's group
 //! 5. the release in `spec.services`: its `valuesFrom`, then its `values` and `unset`
 //! 6. `spec.nodes.overrides`, in the form that the release's chart understands
@@ -164,8 +164,8 @@ pub struct Facts {
     /// and the name of this object, and the key in the object's data. An error is the reason why osdpl can't read the
     /// values.
     pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
-    /// The texts that features read from Secrets, by the name of the Secret and the key in its data. An error is the
-    /// reason why osdpl can't read the text.
+    /// The strings that features read from Secrets, by the name of the Secret and the key in its data. An error is the
+    /// reason why osdpl can't read the string.
     pub secrets: BTreeMap<(String, String), Result<String, Unavailable>>,
     /// The facts that Jobs of releases have stored in ConfigMaps, by release. An error is the reason why osdpl can't
     /// read the facts.
@@ -194,9 +194,9 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Returns a copy of these facts without `job_facts`, which are the texts, such as UUIDs, that Jobs of the cloud's
-    /// releases have stored in `ConfigMap`s. From the copy, osdpl computes [`DesiredRelease::inputs_without_facts`],
-    /// the digest that a person approves, so that new job facts do not invalidate the approval.
+    /// Returns a copy of these facts without `job_facts`. From the copy, osdpl computes
+    /// [`DesiredRelease::inputs_without_facts`], the digest that a person approves, so that new job facts do not
+    /// invalidate the approval.
     ///
     /// Returns `None` if Jobs have stored no facts. Then a person approves [`DesiredRelease::inputs`], which contains
     /// no job facts either.
@@ -348,11 +348,12 @@ pub struct DesiredRelease {
 }
 
 impl Desired {
-    /// Returns the digest of [`object_settings`](Self::object_settings): 12 hexadecimal digits.
+    /// Returns the digest of [`object_settings`](Self::object_settings).
+    ///
+    /// The digest has its full length. Otherwise an editor without the verb `approve` could search for other settings
+    /// with the digest of the approved ones.
     pub(crate) fn object_digest(&self) -> String {
-        let mut digest = osdpl_values::digest(self.object_settings.iter().map(String::as_str));
-        digest.truncate(12);
-        digest
+        osdpl_values::digest(self.object_settings.iter().map(String::as_str))
     }
 
     /// Whether the operator is still fetching the chart of a release. Until it has the chart, the inputs of this

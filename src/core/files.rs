@@ -32,7 +32,9 @@ const fn part(bytes: &'static [u8], start: usize, length: usize) -> &'static [u8
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// osdpl can't read a folder or file of the catalogue.
-    #[error("osdpl cannot read the catalogue at {path}: {error}; name a folder that contains values/ and presets/")]
+    #[error(
+        "osdpl cannot read the catalogue at {path}: {error}; make it readable, or name a folder with values/ and presets/"
+    )]
     Read {
         /// The path of the folder or file that osdpl can't read.
         path: String,

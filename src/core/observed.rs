@@ -46,8 +46,9 @@ pub struct Observed {
     /// If the status of the OpenStackDeployment was lost, the releases that osdpl recognized by the labels of their
     /// records; else empty. osdpl manages these releases, but uninstalls them only after approval.
     pub recognized: BTreeSet<ReleaseKey>,
-    /// The labels that osdpl removes from nodes, by node. Until the whole removal is finished, the map also contains
-    /// the labels that osdpl has already removed, so that the target hash stays the same.
+    /// The labels to remove from nodes, by node, even if the removal still waits for approval. Until the whole removal
+    /// is finished, the map also contains the labels that osdpl has already removed, so that the target hash stays the
+    /// same.
     pub label_losses: LabelLosses,
     /// The Deployments, `StatefulSets` and `DaemonSets` that belong to helm releases.
     pub workloads: Vec<Workload>,
@@ -188,6 +189,18 @@ impl ObservedRelease {
     pub fn is_ours(&self) -> bool {
         self.attempt.is_some() || self.own_inputs.is_some()
     }
+
+    /// Returns a note for users about an upgrade to `inputs` (a digest) that changes no value of the release: whether
+    /// the upgrade changes another input.
+    pub fn note_without_values(&self, inputs: &str) -> &'static str {
+        // If someone else made the newest revision, helm may have copied the label with the digest from an earlier one.
+        let is_own = self.attempt.as_ref().is_some_and(|attempt| attempt.revision == self.revision);
+        if is_own && self.inputs.as_deref() == Some(inputs) {
+            "(nothing in the release's inputs changes)"
+        } else {
+            "(no value changes, but the chart, helm's version or helm's flags do)"
+        }
+    }
 }
 
 /// The helm run of osdpl that made a record, according to the record's label `osdpl.dev/attempt`.
@@ -276,7 +289,7 @@ pub struct Workload {
     /// The name of the helm release that owns the workload, in the workload's namespace.
     pub release: String,
     /// The values of the labels `application` and `component` on the workload or, if the workload has no such labels,
-    /// on its pod template.
+    /// on its pod template. If neither has the labels, the name of the release and the name of the workload.
     pub component: Component,
     /// The workload's `metadata.generation`.
     pub generation: i64,
@@ -306,9 +319,11 @@ pub struct Workload {
     /// The size in the workload's first template of volume claims, as the template writes it: `10Gi`; `None` if the
     /// workload has no template of volume claims.
     pub claim_size: Option<String>,
-    /// The `NotReady` nodes whose pod of this `DaemonSet` is not ready, by name.
+    /// The names of the lost nodes that have a pod of this `DaemonSet`. A lost node has been `NotReady` for longer than
+    /// its grace period.
     pub lost_nodes: Vec<String>,
-    /// The first reason why the workload is not ready, such as `neutron-server-abc: ImagePullBackOff quay.io/…`.
+    /// Why the workload is not ready, such as `neutron-server-abc: ImagePullBackOff quay.io/…`; `None` if the workload
+    /// is ready, or if osdpl does not know the reason.
     pub trouble: Option<Issue>,
 }
 
@@ -316,7 +331,7 @@ pub struct Workload {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Issue {
     /// Whether the object cannot become ready without a fix by a person: for example, it failed, its image cannot be
-    /// pulled, or its container crashes repeatedly. If false, the object is still waiting or starting.
+    /// pulled, or its container crashes repeatedly. If false, the object may become ready by itself.
     pub stuck: bool,
     /// Why the object is not ready, in one line and without secrets.
     pub message: String,
@@ -368,4 +383,20 @@ pub struct EndpointProbe {
     /// The problem with the API's response in one line: `GET http://…: 503 Service Unavailable`; `None` if the API
     /// responded as expected.
     pub trouble: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::observed_release;
+
+    #[test]
+    fn notes_whether_any_input_changes() {
+        let own = observed_release(Status::Deployed);
+        assert_eq!(own.note_without_values("new"), "(nothing in the release's inputs changes)");
+        let other_input = "(no value changes, but the chart, helm's version or helm's flags do)";
+        assert_eq!(own.note_without_values("newer"), other_input);
+        let foreign = ObservedRelease { revision: own.revision + 1, ..own };
+        assert_eq!(foreign.note_without_values("new"), other_input);
+    }
 }

@@ -30,6 +30,12 @@ use crate::desired::{Desired, Provider};
 use crate::observed::{Observed, ReleaseKey};
 use osdpl_values::{CollectSorted, digest};
 
+/// The number of hexadecimal digits of a target hash ([`Plan::hash`]).
+///
+/// With fewer digits, an editor without the verb `approve` could search for a harmful spec that has the hash of a
+/// harmless one, and ask a person to approve the harmless one.
+pub const HASH_DIGITS: usize = 32;
+
 /// The rules that decide which changes osdpl may make in this pass. They come from the spec, the annotations and the
 /// status of the `OpenStackDeployment`.
 #[derive(Clone, Debug, Default)]
@@ -48,12 +54,13 @@ pub struct Policy {
     /// release.
     pub adopt: BTreeSet<String>,
     /// The names of releases whose repair a person requested; `all` stands for every release that needs a repair. A
-    /// repair is a helm upgrade that overwrites drift, or that replaces a revision which osdpl did not make.
+    /// repair is a helm upgrade that overwrites drift, or that replaces a revision which osdpl did not make. osdpl also
+    /// upgrades a named release that needs no repair.
     pub repair: BTreeSet<String>,
     /// The names of releases that osdpl uninstalls without hooks, because a person requested that; `all` stands for
     /// every release.
     pub skip_hooks: BTreeSet<String>,
-    /// Whether an upgrade always runs the hooks of a release, or only if an input of the hooks changed.
+    /// Whether an upgrade always runs the hooks of a release, or skips hooks that would only repeat their work.
     pub hooks: HookPolicy,
     /// Whether the whole cloud is paused.
     pub paused: bool,
@@ -88,8 +95,8 @@ impl Policy {
         self.approves_spec_change(hash) || self.approved_objects.as_deref() == Some(&desired.object_digest())
     }
 
-    /// Whether a person approved `hash` in an earlier pass. The status stores this approval, because osdpl has already
-    /// removed the annotation with which the person gave it.
+    /// Whether the spec sets `approval: Always` and a person approved `hash` in an earlier pass. The status stores this
+    /// approval, because osdpl has already removed the annotation with which the person gave it.
     fn is_approved_earlier(&self, hash: &str) -> bool {
         self.approval == Approval::Always && self.approved_target.as_deref() == Some(hash)
     }
@@ -187,7 +194,7 @@ fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
     let objects = desired.object_settings.iter().cloned();
     let parts: Vec<String> = inputs.chain(removed).chain(losses).chain(additions).chain(objects).collect();
     let mut hash = digest(parts.iter().map(String::as_str));
-    hash.truncate(12);
+    hash.truncate(HASH_DIGITS);
     hash
 }
 

@@ -9,12 +9,14 @@ mod assigned;
 mod detect;
 mod extra_objects;
 mod pem;
+mod printable;
 mod shapes;
 mod words;
 
 pub(crate) use detect::is_secret_in_clear;
 pub use detect::{collect_secret_scalars, is_secret_value};
 pub use extra_objects::{collect_secret_texts, find_secret_paths};
+pub use printable::printable;
 pub(crate) use words::is_secret_key;
 
 use std::collections::BTreeSet;
@@ -72,6 +74,8 @@ impl Scrubber {
             // A secret from a file may end with a newline, but programs usually print the secret without the newline.
             // So search for the secret with and without it.
             all.extend(forms(secret.trim()));
+            // A text that `printable` has returned contains a secret without the secret's control characters.
+            all.extend(forms(&printable(secret)));
         }
         Self::from_forms(all)
     }
@@ -96,6 +100,12 @@ impl Scrubber {
         found.extend(self.parts(text));
         found.extend(shapes::find(text));
         replace(text, found)
+    }
+
+    /// Scrubs the output of a container, or a message of Kubernetes that may quote such output. Also removes colours
+    /// and control characters, see [`printable()`].
+    pub fn scrub_output(&self, text: &str) -> String {
+        self.scrub(&printable(text))
     }
 
     /// Finds the secrets that a program printed with line breaks in them. Returns the byte ranges of the secrets in
@@ -213,7 +223,8 @@ fn overlap(left: &str, right: &str) -> Option<usize> {
 }
 
 /// Returns the secret in every encoding in which a program could print it: plain, base64, percent-encoded, and escaped
-/// as in JSON.
+/// as in JSON. Also returns the texts by which the scrubber finds a longer secret inside the base64 of a larger text.
+/// The result is empty for a secret shorter than `MIN_SECRET_LENGTH`.
 fn forms(secret: &str) -> Vec<String> {
     if secret.len() < MIN_SECRET_LENGTH {
         return Vec::new();
@@ -287,7 +298,7 @@ fn escaped(secret: &str) -> [String; 3] {
     [json.to_owned(), escape(|letter| "&<>\u{2028}\u{2029}".contains(letter)), escape(|letter| !letter.is_ascii())]
 }
 
-/// Replaces the byte ranges `found` of a text by [`REDACTED`].
+/// Replaces the byte ranges `found` of a text with [`REDACTED`].
 fn replace(text: &str, mut found: Vec<(usize, usize)>) -> String {
     found.retain(|(start, end)| start < end);
     found.sort_unstable();

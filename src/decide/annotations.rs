@@ -1,5 +1,5 @@
-//! Plans the removal of annotations that request a one-time action, such as a repair. osdpl removes such an annotation
-//! when its action is done.
+//! Plans the removal of annotations that request a one-time action, such as a repair. osdpl removes such an annotation,
+//! or a name in it, when the action is done.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,8 @@ pub(crate) fn without_started_repairs(kept: &mut Kept, mut policy: Policy) -> Po
     policy
 }
 
-/// Plans to remove each annotation of the `OpenStackDeployment` whose action osdpl has completed.
+/// Plans to remove what osdpl has completed from the annotations of the `OpenStackDeployment`: a whole annotation, or
+/// some of the names in it.
 ///
 /// If the API server has refused such a removal, the function adds a warning.
 pub(crate) fn consume(
@@ -75,7 +76,10 @@ pub(crate) fn consume(
     let remaining = consumed.iter().filter(|(annotation, left)| {
         deployment.annotations().get(**annotation).is_some_and(|value| Some(value) != left.as_ref())
     });
-    draft.findings.extend(remaining.map(|(annotation, _)| not_consumed_warning(annotation, &refusal.message)));
+    draft.findings.extend(remaining.map(|(annotation, left)| {
+        let names = annotated_names(deployment, annotation);
+        not_consumed_warning(annotation, &names, left.as_deref(), &refusal.message)
+    }));
 }
 
 /// Returns the names that stay in the repair annotation, because osdpl may still have to repair their releases.
@@ -149,18 +153,31 @@ pub(crate) fn unknown_names(
     let warning = |(annotation, name): (&str, &String)| {
         let hint = did_you_mean(name, known.iter().copied());
         let message = format!(
-            "there is no release {name:?}{hint}; osdpl ignores it: correct the name, or remove it from the annotation"
+            "there is no release {name:?}{hint}, so osdpl ignores this name; correct it, or remove it from the \
+             annotation"
         );
         Finding::new(Level::Warning, format!("annotation {annotation}"), message)
     };
     unknown.map(warning).collect()
 }
 
-/// Returns the warning that osdpl has completed the action of an annotation, but could not remove the annotation.
-fn not_consumed_warning(annotation: &str, problem: &str) -> Finding {
+/// Returns the warning that osdpl has completed the action of an annotation, or of some names in it, but could not
+/// remove the annotation or these names.
+///
+/// `names` are the names in the annotation. `left` are the names that must stay in it, separated by commas; `None` if
+/// osdpl has completed the whole annotation.
+fn not_consumed_warning(annotation: &str, names: &BTreeSet<String>, left: Option<&str>, problem: &str) -> Finding {
+    let (action, done) = match left {
+        None => ("what the annotation requests".to_owned(), "the annotation".to_owned()),
+        Some(left) => {
+            let is_done = |name: &&str| !left.split(',').any(|left| left == *name);
+            let done = names.iter().map(String::as_str).filter(is_done).collect::<Vec<_>>().join(", ");
+            (format!("what the annotation requests for {done}"), format!("{done} from the annotation"))
+        }
+    };
     let message = format!(
-        "osdpl did what the annotation requests, but could not remove it: {problem}; allow the operator to change \
-         annotations of the resource, or remove the annotation yourself"
+        "osdpl has done {action}, but could not remove {done}: {problem}; allow the operator to change annotations of \
+         the resource, or remove {done} yourself"
     );
     Finding::new(Level::Warning, format!("annotation {annotation}"), message)
 }
@@ -197,11 +214,25 @@ mod tests {
         let helm = Wait::Helm { verb: Verb::Upgrade, queued: true, hook: None };
         let blocked = |reason: &str| Wait::Blocked { reason: reason.into(), message: "x".into() };
         assert_eq!(with(Step::Wait(blocked(reason::INPUTS))), set(&[]));
-        let locked = Wait::Locked { until: None, message: "held by a helm process that osdpl did not start".into() };
+        let locked = Wait::Locked { until: None, message: "held by another helm process".into() };
         let dependents = Wait::Dependents(vec!["nova".into()]);
         for open in [helm, Wait::Needs(Vec::new()), locked, blocked(reason::CHART), Wait::ReleaseRecord, dependents] {
             assert_eq!(with(Step::Wait(open)), all);
         }
+    }
+
+    #[test]
+    fn names_the_completed_part_of_an_annotation() {
+        let names = set(&["glance", "heat", "nova"]);
+        let warning = |left| not_consumed_warning(REPAIR, &names, left, "forbidden").to_string();
+        assert_eq!(
+            warning(Some("heat")),
+            "annotation osdpl.dev/repair: osdpl has done what the annotation requests for glance, nova, but could not remove glance, nova from the annotation: forbidden; allow the operator to change annotations of the resource, or remove glance, nova from the annotation yourself"
+        );
+        assert_eq!(
+            warning(None),
+            "annotation osdpl.dev/repair: osdpl has done what the annotation requests, but could not remove the annotation: forbidden; allow the operator to change annotations of the resource, or remove the annotation yourself"
+        );
     }
 
     #[test]
@@ -218,7 +249,7 @@ mod tests {
         assert_eq!(
             warnings(&["keystoen"]),
             [
-                "annotation osdpl.dev/repair: there is no release \"keystoen\" (did you mean \"keystone\"?); osdpl ignores it: correct the name, or remove it from the annotation"
+                "annotation osdpl.dev/repair: there is no release \"keystoen\" (did you mean \"keystone\"?), so osdpl ignores this name; correct it, or remove it from the annotation"
             ]
         );
     }

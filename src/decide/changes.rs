@@ -10,7 +10,7 @@ use super::draft::Draft;
 use super::kept::Changes;
 use super::requests::{Read, Response};
 use osdpl_core::desired::{Desired, DesiredRelease};
-use osdpl_core::observed::{ComparisonResult, Observed, ReleaseKey};
+use osdpl_core::observed::{ComparisonResult, Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::plan::Plan;
 use osdpl_values::{Values, changed_paths};
 
@@ -22,7 +22,7 @@ const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
 /// Returns, for each release whose upgrade waits for approval, the paths of the values that the upgrade would change.
 ///
-/// If the paths of a release are unknown, the list contains a text with the reason instead.
+/// If the paths of a release are unknown, its list contains the reason instead.
 pub(crate) fn pending_changes(
     draft: &mut Draft<'_>,
     plan: &Plan,
@@ -34,10 +34,10 @@ pub(crate) fn pending_changes(
     let now = draft.snapshot.now;
     for name in waiting {
         let Some(release) = desired.releases.get(name) else { continue };
-        let Some(revision) = observed.releases.get(&release.key).map(|existing| existing.revision) else { continue };
+        let Some(existing) = observed.releases.get(&release.key) else { continue };
         let known = draft.snapshot.kept.changes.get(&release.key);
-        let known = known.filter(|known| known.is_valid(revision, &release.inputs, now)).cloned();
-        let Some(changes) = known.or_else(|| read(draft, release, revision, observed)) else { continue };
+        let known = known.filter(|known| known.is_valid(existing.revision, &release.inputs, now)).cloned();
+        let Some(changes) = known.or_else(|| read(draft, release, existing, observed)) else { continue };
         all.insert(name.to_owned(), changes.shown());
         kept.insert(release.key.clone(), changes);
     }
@@ -48,9 +48,15 @@ pub(crate) fn pending_changes(
     all
 }
 
-/// Returns the paths of the values that an upgrade of `release` would change; `None` until osdpl has read the record of
-/// `revision`.
-fn read(draft: &mut Draft<'_>, release: &DesiredRelease, revision: i64, observed: &Observed) -> Option<Changes> {
+/// Returns the paths of the values that an upgrade of `release` would change; `None` while osdpl must first read the
+/// newest record of the release.
+fn read(
+    draft: &mut Draft<'_>,
+    release: &DesiredRelease,
+    existing: &ObservedRelease,
+    observed: &Observed,
+) -> Option<Changes> {
+    let revision = existing.revision;
     let result = observed.comparisons.get(&release.key).map(|known| &known.result);
     // If osdpl did not make the revision, use the paths from the module `comparison`. Other tools may write different
     // values with the same effect, so that module compares the values after it has merged them with the chart's
@@ -66,7 +72,7 @@ fn read(draft: &mut Draft<'_>, release: &DesiredRelease, revision: i64, observed
         recorded.as_deref().map(paths).map_err(Clone::clone)
     };
     let now = draft.snapshot.now;
-    let paths = paths.map(|paths| shorten(or_no_value(paths)));
+    let paths = paths.map(|paths| shorten(or_note(paths, existing.note_without_values(&release.inputs))));
     let paths = paths.map_err(|problem| (problem, now.checked_add(RETRY_INTERVAL).unwrap_or(now)));
     Some(Changes { revision, inputs: release.inputs.clone(), paths })
 }
@@ -87,11 +93,10 @@ impl Changes {
     }
 }
 
-/// Returns `paths` unchanged, or a text instead if no value changes (`paths` is empty). The text names the other inputs
-/// of the release, of which at least one changes.
-fn or_no_value(mut paths: Vec<String>) -> Vec<String> {
+/// Returns `paths` unchanged, or `note` instead if no value changes (`paths` is empty).
+fn or_note(mut paths: Vec<String>, note: &str) -> Vec<String> {
     if paths.is_empty() {
-        paths.push("(no value changes, but the chart, helm's version or helm's flags do)".to_owned());
+        paths.push(note.to_owned());
     }
     paths
 }

@@ -117,7 +117,7 @@ fn store_credentials(mut draft: Draft<'_>, resolved: &Resolved, selection: Arc<S
     Plan { facts, spec, selection: Some(selection), ..draft.hold(Hold::Actions) }
 }
 
-/// Returns the complete plan of a pass: the results in `plan`, `draft` and `cloud`.
+/// Returns the complete plan of a pass, which combines the results in `plan`, `draft` and `cloud`.
 ///
 /// `plan` contains the decisions about releases. `draft` contains the requests, actions, problems and the data to keep
 /// for the next decision. `cloud` contains the decisions that do not depend on the steps of releases.
@@ -184,7 +184,7 @@ fn collect_facts(
     facts.baselines = baselines(observed, selection);
     facts.claim_classes = desired::collect_claim_classes(&draft.snapshot.claims, &selection.releases);
     facts.claim_sizes = desired::collect_claim_sizes(catalog, &selection.releases, observed, &draft.snapshot.claims);
-    observed.external_ready = external::publish_all(draft, &selection.external, observed, needed);
+    observed.external_ready = external::publish_all(draft, selection, observed, needed);
     facts.ceph = ceph::declared(objects, spec, selection);
     if let Some(mut declared) = facts.ceph.take() {
         ceph::plan_ceph_objects(draft, &mut declared, selection, facts);

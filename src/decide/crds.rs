@@ -55,8 +55,11 @@ enum Origin {
 /// Returns the actions on CRDs that must precede the install or upgrade of the release `name`.
 ///
 /// # Errors
-/// Returns the [`Wait`] of the release, with the reason, in two cases: osdpl can't read the CRDs in the cluster or in
-/// the chart, or someone else owns a CRD in the cluster that differs from the chart's CRD.
+/// Returns the [`Wait`] of the release, with the reason, in three cases:
+///
+/// * osdpl can't read the CRDs in the cluster or in the chart.
+/// * Someone else owns a CRD in the cluster that differs from the chart's CRD.
+/// * helm would replace a newer CRD in the cluster with the chart's CRD.
 pub(crate) fn plan(
     draft: &mut Draft<'_>,
     name: &str,
@@ -129,9 +132,14 @@ fn rendered<'a>(draft: &mut Draft<'a>, name: &str, is_upgrade: bool) -> Result<&
     draft.requests.desired = Some(desired);
     match draft.read(Read::RenderedCrds { release: name.to_owned(), inputs, is_upgrade }) {
         Some(Received { response: Response::RenderedCrds(Ok(found)), .. }) => Ok(found),
-        Some(received @ Received { response: Response::RenderedCrds(Err(why)), .. }) => {
+        Some(received @ Received { response: Response::RenderedCrds(Err(why)) | Response::SlowRender(why), .. }) => {
             let why = format!("osdpl can't find out which CRDs helm would change: {why}");
             Err(blocked(draft, received, &why))
+        }
+        Some(received @ Received { response: Response::PostponedRender, .. }) => {
+            draft.requeue(received.until());
+            let message = "the operator has not rendered the chart yet, because it had other work; it tries again soon";
+            Err(Wait::Blocked { reason: reason::CHART_PENDING.into(), message: message.into() })
         }
         _ => Ok(&[]),
     }
@@ -148,7 +156,9 @@ fn mentions_crd(value: &Value) -> bool {
     }
 }
 
-/// Adds the actions for those CRDs of a chart that the cluster lacks, or that have another spec in the cluster.
+/// Adds the changes of CRDs to `definitions`: of those CRDs of a chart that the cluster lacks, or that have another
+/// spec in the cluster. If helm applies the CRDs, `definitions` gets only the names of the changed CRDs, and no
+/// actions.
 ///
 /// A newer CRD ([`is_older`]) may have fields that the chart's CRD lacks, and objects would lose these fields. So osdpl
 /// does not replace a newer CRD in the cluster. If helm would replace it, the release waits.
@@ -239,7 +249,7 @@ fn highest_versions(spec: &CustomResourceDefinitionSpec) -> [Option<VersionPrior
 /// The remedy if a chart's templates contain a CRD that differs from the cluster's CRD, and osdpl does not let helm
 /// change the cluster's CRD.
 const APPLY_TEMPLATE: &str =
-    "make the CRD equal to the chart's: render the chart (osdpl render, helm template), and apply the CRD yourself";
+    "make the CRD equal to the chart's: print the manifests with osdpl render --manifests --charts, and apply the CRD";
 
 /// The priority of a version: its stability (2 for `v1`, 1 for `v1beta1`, 0 for `v1alpha1`), its major number, and its
 /// minor number.
@@ -312,12 +322,12 @@ fn other_owner(stored: &CustomResourceDefinition, key: &ReleaseKey, origin: Orig
 fn foreign(name: &str, crd: &str, owner: &str, origin: Origin) -> Wait {
     let remedy = match origin {
         Origin::Folder => format!(
-            "osdpl does not overwrite it; update it with that tool, or hand the CRDs of the chart over to osdpl: helm \
+            "osdpl does not overwrite it; let the owner update it, or hand the CRDs of the chart over to osdpl: helm \
              show crds <chart> | kubectl apply --server-side --force-conflicts --field-manager={MANAGER} -f -"
         ),
-        Origin::Templates => format!(
-            "osdpl does not start helm, which would overwrite it; update it with that tool, or {APPLY_TEMPLATE}"
-        ),
+        Origin::Templates => {
+            format!("osdpl does not start helm, which would overwrite it; let the owner update it, or {APPLY_TEMPLATE}")
+        }
     };
     let message = format!("the chart of {name} has another version of CRD {crd}, which {owner} owns: {remedy}");
     Wait::Blocked { reason: reason::FOREIGN.into(), message }
@@ -327,7 +337,8 @@ fn foreign(name: &str, crd: &str, owner: &str, origin: Origin) -> Wait {
 fn newer(name: &str, crd: &str) -> Wait {
     let message = format!(
         "the cluster has a newer version of CRD {crd} than the chart of {name}: osdpl does not start helm, which would \
-         replace it, and objects would lose fields; use a chart with the newer version, or {APPLY_TEMPLATE}"
+         replace it, and objects would lose fields; use a chart with the newer version; or, if no object needs these \
+         fields, {APPLY_TEMPLATE}"
     );
     Wait::Blocked { reason: reason::FOREIGN.into(), message }
 }
@@ -347,10 +358,18 @@ pub(crate) fn changes_by_helm(name: &str, definitions: &Definitions) -> Option<F
     (!hidden.is_empty()).then(|| Finding::new(Level::Warning, format!("releases.{name}"), message))
 }
 
+/// Returns a warning for the person who approves the upgrade of a release: osdpl could not plan the changes of CRDs,
+/// and `wait` says why. Returns `None` if the operator will render the chart soon.
+pub(crate) fn unknown_changes(name: &str, wait: &Wait) -> Option<Finding> {
+    let is_pending = matches!(wait, Wait::Blocked { reason, .. } if reason == reason::CHART_PENDING);
+    (!is_pending).then(|| Finding::new(Level::Warning, format!("releases.{name}"), wait.to_string()))
+}
+
 fn newer_crd_warning(name: &str, crd: &str) -> Finding {
     let message = format!(
         "the cluster has a newer version of CRD {crd} than the chart of {name}: osdpl keeps the newer version, because \
-         with the chart's version, objects would lose fields; nothing to do if the chart works with the newer version"
+         with the chart's version, objects would lose fields; if the chart does not work with the newer version, use a \
+         newer chart"
     );
     Finding::new(Level::Warning, format!("releases.{name}"), message)
 }
@@ -367,7 +386,7 @@ fn with_defaults(mut spec: CustomResourceDefinitionSpec) -> CustomResourceDefini
     spec
 }
 
-/// Returns the [`Wait`] of a release whose CRDs osdpl could not read from the API server.
+/// Returns the [`Wait`] of a release whose CRDs the operator could not read from the API server or render.
 ///
 /// The function requests a pass for the time at which the operator must repeat the failed read `received`.
 fn blocked(draft: &mut Draft<'_>, received: &Received, why: &str) -> Wait {

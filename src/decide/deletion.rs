@@ -16,12 +16,12 @@ use super::needed::Needed;
 use super::plan::{Hold, Plan};
 use super::requests::{Read, Response, Stored, Watches};
 use super::resource::{observe, policy};
-use super::selection::release_names;
+use super::selection::{release_names, selection};
 use super::snapshot::Snapshot;
 use super::{ceph, instances, namespaces, nodes, ownership, releases};
 use osdpl_core::api::{DEPLOYMENT_LABEL, DeletionPolicy, OpenStackDeployment, reason};
 use osdpl_core::catalog::Level;
-use osdpl_core::desired::{Desired, Selection, select};
+use osdpl_core::desired::{Desired, Selection};
 use osdpl_core::nodes::labels_to_remove;
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Decision, Policy, Reason, Step, Wait};
@@ -29,6 +29,10 @@ use osdpl_core::status::{self, Event};
 
 /// The reason for the removal of role labels from nodes at the end of a deletion.
 const LABELS_REASON: &str = "no release selects nodes by these labels any more";
+
+/// Why the deletion of a paused cloud waits.
+const PAUSED: &str = "the cloud is paused, so osdpl deletes nothing; set `paused: false` to delete the cloud, or \
+                      `deletionPolicy: Detach` to keep it without osdpl";
 
 /// The rules by which osdpl deletes a cloud, from the spec and the annotations of the OpenStackDeployment.
 struct DeletionRules {
@@ -57,12 +61,11 @@ impl DeletionRules {
 pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let snapshot = draft.snapshot;
     let deployment = &snapshot.deployment;
-    let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
     // With `Purge`, osdpl deletes the Secrets with credentials. So it must also forget the credentials in memory, or a
     // new cloud of the same name would get the old passwords.
     draft.kept = Kept { refused: draft.kept.refused, ..Kept::default() };
     draft.requests.watches = Some(Watches { endpoints: None, ..Watches::default() });
-    let selection = Arc::new(select(&name, &namespace, &deployment.spec, &snapshot.catalog));
+    let selection = Arc::new(selection(deployment, &deployment.spec, &snapshot.catalog));
     draft.requests.namespaces = ownership::namespaces(deployment, &selection);
     if !snapshot.objects.listed {
         return draft.hold(Hold::Objects);
@@ -100,16 +103,28 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     if draft.is_incomplete() {
         return draft.hold(Hold::Reads);
     }
+    let is_paused = deployment.spec.paused && !is_finished(&draft, &steps);
+    if is_paused {
+        draft.actions.clear();
+        block(&mut steps, reason::DELETING, PAUSED);
+    }
+    let remaining = if is_paused { Some(PAUSED.to_owned()) } else { remaining };
     // osdpl needs no approval to uninstall a release that the status names. If osdpl recognized the releases only by
     // their labels, a person must approve their uninstall first. So the status must not name these releases before the
     // approval.
     let is_known = observed.recognized.is_empty() || rules.releases.approved.as_ref() == Some(&steps.hash);
     let started = plan::owned(&desired, &observed, &steps);
     let owned = is_known.then(|| observed.owned.iter().cloned().chain(started).collect_set());
+    let forget_secrets = forget_secrets && !is_paused;
     Plan { owned, forget_secrets, ..finish(draft, selection, observed, names, steps, remaining) }
 }
 
-/// Combines the decisions about a deletion into a plan.
+/// Whether only the finalizer is left to remove.
+fn is_finished(draft: &Draft<'_>, steps: &plan::Plan) -> bool {
+    steps.decisions.is_empty() && draft.actions.iter().all(|planned| matches!(planned.action, Action::RemoveFinalizer))
+}
+
+/// Combines the decisions about a deletion in a plan.
 ///
 /// `remaining` describes the work that remains after the operator has executed the plan; `None` if no work remains.
 fn finish(
@@ -294,7 +309,8 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
     }
 }
 
-/// Makes the uninstalls wait, because an addition to the catalogue is invalid, or because Nova may have instances.
+/// Makes the uninstalls wait, because an addition to the catalogue is invalid, because Nova may have instances, or
+/// because the cloud is paused.
 ///
 /// An addition may determine the order of uninstalls, and the data that `Purge` deletes. osdpl can't read these from an
 /// invalid addition, so it must not uninstall anything.
@@ -375,6 +391,37 @@ mod tests {
         };
         assert_eq!(later("Retain"), [format!("label node n1: loses compute=on: {LABELS_REASON}")]);
         assert_eq!(later("Detach"), [""; 0], "a detached cloud keeps its labels");
+    }
+
+    #[test]
+    fn a_pause_holds_a_deletion_back_unless_the_cloud_is_detached() {
+        let plan = |spec: serde_json::Value| {
+            let mut snapshot = deleting_nova(json!({"spec": spec}), Some(Ok(None)));
+            complete(&mut snapshot)
+        };
+        let paused = plan(json!({"paused": true, "deletionPolicy": "Purge"}));
+        assert_eq!(paused.actions.len(), 0, "{:?}", paused.actions);
+        assert_eq!(paused.deleting.as_deref(), Some(PAUSED));
+        let is_waiting = |decision: &Decision| matches!(decision.step, Step::Wait(_));
+        assert!(paused.releases.decisions.values().all(is_waiting), "{:?}", paused.releases);
+        assert!(!plan(json!({"deletionPolicy": "Purge"})).actions.is_empty());
+        let detached = plan(json!({"paused": true, "deletionPolicy": "Detach"}));
+        assert!(detached.deleting.is_none() && !detached.actions.is_empty(), "{:?}", detached.deleting);
+
+        // Nothing is left to delete, so the operator only removes the finalizer.
+        let mut snapshot = deleting_nova(json!({"spec": {"paused": true}}), Some(Ok(None)));
+        snapshot.observed.releases.clear();
+        let finished = complete(&mut snapshot);
+        let actions: Vec<_> = finished.actions.iter().map(|planned| &planned.action).collect();
+        assert!(matches!(actions.as_slice(), [Action::RemoveFinalizer]), "{actions:?}");
+    }
+
+    #[test]
+    fn a_deletion_keeps_a_paused_release() {
+        let keystone = json!({"releases": {"keystone": {"paused": true}}});
+        let mut snapshot = deleting_nova(json!({"spec": {"services": {"keystone": keystone}}}), Some(Ok(None)));
+        let plan = complete(&mut snapshot);
+        assert_eq!(plan.releases.decisions["keystone"].step, Step::Wait(Wait::Paused));
     }
 
     #[test]

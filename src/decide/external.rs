@@ -19,9 +19,10 @@ use super::lookups::{Damped, Lookups, newest};
 use super::namespaces::unusable;
 use super::needed::Needed;
 use super::requests::{Published, Read, Received, Response};
+use super::selection::release_names;
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::catalog::{Catalog, Level};
-use osdpl_core::desired::{ExternalService, Finding};
+use osdpl_core::desired::{ExternalService, Finding, Selection};
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::release;
 
@@ -39,13 +40,13 @@ pub const HOST_ANNOTATION: &str = "osdpl.dev/host";
 /// the host.
 pub(crate) fn publish_all(
     draft: &mut Draft<'_>,
-    desired: &BTreeMap<String, ExternalService>,
+    selection: &Selection,
     observed: &Observed,
     needed: &Needed,
 ) -> BTreeSet<String> {
-    let installed = installed_services(draft.catalog(), observed);
+    let installed = installed_services(draft.catalog(), selection, observed);
     let desired: BTreeMap<&String, &ExternalService> =
-        desired.iter().filter(|(service, _)| !installed.contains(service.as_str())).collect_map();
+        selection.external.iter().filter(|(service, _)| !installed.contains(service.as_str())).collect_map();
     let keep = desired.values().map(|external| ReleaseKey::new(&external.namespace, &external.service));
     withdraw(draft, keep.chain(needed.external.iter().cloned()).collect_set());
     draft.kept.lookups.retain(|name, lookup| desired.get(name) == Some(&&lookup.external));
@@ -68,13 +69,15 @@ pub(crate) fn publish_all(
 /// If the spec makes such a service external, osdpl first uninstalls its releases, and the uninstall may wait for
 /// approval. Until then, osdpl must not publish the external service, because its Endpoints would replace the Endpoints
 /// of the running release.
-fn installed_services<'a>(catalog: &'a Catalog, observed: &Observed) -> BTreeSet<&'a str> {
+fn installed_services<'a>(catalog: &'a Catalog, selection: &Selection, observed: &Observed) -> BTreeSet<&'a str> {
     let installed = observed
         .releases
         .values()
         .filter(|existing| existing.is_ours() && existing.status != release::Status::Uninstalled);
     let installed = installed.filter_map(|existing| existing.release.as_deref());
-    let running = observed.running.keys().map(|key| key.name.as_str());
+    // helm may not have written the record of a first install yet. So find the running releases by their keys.
+    let names = release_names(selection);
+    let running = observed.running.keys().map(|key| names.get(key).unwrap_or(&key.name).as_str());
     installed.chain(running).filter_map(|release| Some(catalog.release(release)?.0)).collect_set()
 }
 
@@ -102,7 +105,8 @@ enum Publication {
     Ready,
     /// osdpl can't publish the service. Contains the reason.
     Failed(String),
-    /// The next pass continues the publication, because a read or a write is not finished.
+    /// A later pass continues the publication, because a read or a write is not finished, or a write waits for
+    /// approval.
     Pending,
 }
 
@@ -232,8 +236,8 @@ fn conflict(published: &Published, external: &ExternalService, owner: &str) -> O
     let is_ours = service.labels().get(DEPLOYMENT_LABEL).is_some_and(|label| label == owner);
     let foreign = || {
         format!(
-            "{object} does not belong to osdpl (it lacks the label {DEPLOYMENT_LABEL}={owner}); delete it, or \
-             remove `external`"
+            "{object} does not belong to this cloud (it lacks the label {DEPLOYMENT_LABEL}={owner}); delete it if \
+             nothing needs it, or remove `external`"
         )
     };
     (!is_ours).then(foreign)
@@ -282,6 +286,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use osdpl_core::observed::RunningHelm;
 
     fn service(labels: &serde_json::Value) -> Service {
         let ports = json!([{"name": "mysql", "port": 3306}]);
@@ -300,13 +305,25 @@ mod tests {
     }
 
     #[test]
+    fn finds_a_renamed_release_during_its_first_install() {
+        let releases = json!({"store": {"name": "db"}});
+        let snapshot = crate::tests::snapshot(json!({"spec": {"services": {"store": {"releases": releases}}}}));
+        let selection = crate::selection(&snapshot.deployment, &snapshot.deployment.spec, &snapshot.catalog);
+        let (verb, inputs, since) = (release::Verb::Upgrade, String::new(), Timestamp::UNIX_EPOCH);
+        let helm = RunningHelm { verb, inputs, since, stopping: false, skips_hooks: false };
+        let running = [(ReleaseKey::new("openstack", "db"), helm)].into();
+        let observed = Observed { running, ..Observed::default() };
+        assert_eq!(installed_services(&snapshot.catalog, &selection, &observed), BTreeSet::from(["store"]));
+    }
+
+    #[test]
     fn a_foreign_service_is_a_conflict() {
         let why = |labels| {
             let published = Published { service: Some(service(&labels)), endpoints: None };
             conflict(&published, &external("db"), "cloud")
         };
         assert_eq!(why(json!({DEPLOYMENT_LABEL: "cloud"})), None);
-        let foreign = "Service openstack/mariadb does not belong to osdpl (it lacks the label osdpl.dev/deployment=cloud); delete it, or remove `external`";
+        let foreign = "Service openstack/mariadb does not belong to this cloud (it lacks the label osdpl.dev/deployment=cloud); delete it if nothing needs it, or remove `external`";
         assert_eq!(why(json!({})).as_deref(), Some(foreign));
         assert_eq!(why(json!({DEPLOYMENT_LABEL: "other"})).as_deref(), Some(foreign));
         let helms = why(json!({"app.kubernetes.io/managed-by": "Helm"})).unwrap();

@@ -19,7 +19,8 @@ pub const NO_PASSWORD: &str = "the release records don't contain the password of
 /// Returns why osdpl must not uninstall the cloud's releases yet; `None` if it knows no reason.
 ///
 /// osdpl waits while Nova reports instances, and while osdpl can't query Nova. It does not wait if the user has allowed
-/// the loss of the instances. Each later pass requests the query again, until the uninstall of Nova begins.
+/// the loss of the instances, or if the cloud has no deployed Nova. Each later pass requests the query again, until the
+/// uninstall of Nova begins.
 pub(crate) fn obstacle(draft: &mut Draft<'_>, observed: &Observed) -> Option<String> {
     let deployment = &draft.snapshot.deployment;
     if may_delete_instances(deployment) || !has_deployed_nova(draft.catalog(), observed) {
@@ -27,10 +28,19 @@ pub(crate) fn obstacle(draft: &mut Draft<'_>, observed: &Observed) -> Option<Str
     }
     let releases = access_releases(draft.catalog(), observed);
     let mut recorded: BTreeMap<&str, (&ReleaseKey, &Values)> = BTreeMap::new();
+    let mut unreadable = None;
     for (name, key, existing) in releases {
         let read = Read::Values { release: key.clone(), revision: existing.revision, required: false };
-        if let Some(Response::Values(Ok(values))) = draft.read(read).map(|received| &received.response) {
-            recorded.insert(name, (key, values));
+        let Some(received) = draft.read(read) else { continue };
+        match &received.response {
+            Response::Values(Ok(values)) => {
+                recorded.insert(name, (key, values));
+            }
+            Response::Values(Err(why)) => {
+                unreadable = Some(why.as_str());
+                draft.requeue(received.until());
+            }
+            _ => {}
         }
     }
     if draft.is_incomplete() {
@@ -38,7 +48,7 @@ pub(crate) fn obstacle(draft: &mut Draft<'_>, observed: &Observed) -> Option<Str
     }
     let access = recorded_access(draft.catalog(), &recorded);
     draft.requests.instances.clone_from(&access);
-    let problem = problem(draft, access.as_ref())?;
+    let problem = problem(draft, access.as_ref(), unreadable)?;
     Some(advise(&problem, deployment))
 }
 
@@ -56,9 +66,11 @@ pub fn access_releases<'a>(
 }
 
 /// Returns why the deletion of the cloud must wait for Nova; `None` if Nova responded that it has no instances.
-fn problem(draft: &Draft<'_>, access: Option<&Access>) -> Option<String> {
+///
+/// `unreadable` is the error about a release record that osdpl could not read.
+fn problem(draft: &Draft<'_>, access: Option<&Access>, unreadable: Option<&str>) -> Option<String> {
     let Some(access) = access else {
-        return Some(format!("osdpl can't query Nova for instances: {NO_PASSWORD}"));
+        return Some(format!("osdpl can't query Nova for instances: {}", unreadable.unwrap_or(NO_PASSWORD)));
     };
     match draft.snapshot.instances.as_ref().filter(|last| last.access == *access).map(|last| &last.found) {
         Some(Ok(found)) => found.as_deref().map(describe_instance),
@@ -110,4 +122,25 @@ fn installed(observed: &Observed) -> impl Iterator<Item = (&str, &ReleaseKey, &O
     let is_own = |key: &ReleaseKey| observed.owned.contains(key);
     let ours = observed.releases.iter().filter(move |(key, existing)| existing.is_ours() && is_own(key));
     ours.filter_map(|(key, existing)| Some((existing.release.as_deref()?, key, existing)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::tests::{complete, deleting_nova};
+
+    #[test]
+    fn reports_an_unreadable_record() {
+        let mut snapshot = deleting_nova(json!({}), Some(Ok(None)));
+        for received in snapshot.responses.values_mut() {
+            received.response = Response::Values(Err("the record can't be decoded".into()));
+        }
+        let plan = complete(&mut snapshot);
+        let message = plan.deleting.unwrap_or_default();
+        let expected = "osdpl can't query Nova for instances: the record can't be decoded, so nothing is uninstalled";
+        assert!(message.starts_with(expected), "{message}");
+        assert!(plan.requeue_at.is_some(), "no watch reports that the record can be read again");
+    }
 }

@@ -15,7 +15,16 @@
 //! ```
 //!
 //! A plan *requests* the data that the next decision needs, such as an object that the spec names, a chart or a record.
-//! The next snapshot has that data. No pass waits for requested data.
+//! The operator adds the data to the next snapshots. A decision never waits for data: if essential data is missing, the
+//! plan is incomplete ([`Hold`]), and a later pass decides again.
+//!
+//! | modules | contents |
+//! |---|---|
+//! | `cloud`, `deletion` | the order of all decisions |
+//! | `draft`, `plan`, `action`, `requests`, `snapshot`, `kept` | the data |
+//! | `selection`, `resource`, `spec_references`, `credentials`, `charts`, `ceph`, `external`, `namespaces`, `nodes` | decisions that come before the steps of releases |
+//! | `comparison`, `releases`, `crds`, `cleanup`, `rollouts`, `hosts`, `annotations` | the steps of releases, and what follows from them |
+//! | `ownership`, `needed`, `leftovers` | what belongs to the cloud, and what stays when osdpl deletes |
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and use the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -78,7 +87,7 @@ pub use requests::{
     AbandonedCrd, ChartRequest, Crds, DigestSource, ExpectedDigest, Leftover, Published, Read, Received, Recorded,
     Reference, Requests, Response, Responses, Stored, Watches,
 };
-pub use resource::{find_older, is_finalized, target};
+pub use resource::{find_older, is_finalized, policy, target};
 pub use rollouts::report_refused_eviction;
 pub use selection::{release_names, selection};
 pub use snapshot::{Assumed, ChartState, Charts, Helm, Snapshot};
@@ -111,8 +120,10 @@ pub fn decide(snapshot: &Snapshot) -> Plan {
 /// osdpl ignores an OpenStackDeployment in two cases:
 ///
 /// * An older OpenStackDeployment exists. osdpl runs one cloud per cluster.
-/// * The operator has no rights in the namespace of the OpenStackDeployment. In this case, the finalizer stays, because
-///   the cloud could still be running there.
+/// * The operator has no rights in the namespace of the OpenStackDeployment.
+///
+/// If the OpenStackDeployment is being deleted, the plan removes the finalizer in the first case. In the second case,
+/// the finalizer stays, because the cloud could still be running there.
 pub fn decide_ignored(deployment: &OpenStackDeployment, ignored: Ignored) -> Plan {
     let mut plan = Plan::default();
     if let Ignored::Older { other, .. } = &ignored

@@ -24,7 +24,8 @@ pub const RENDER_LIMIT: Duration = Duration::from_secs(20);
 
 /// Plans the actions for the steps of all releases.
 ///
-/// If no slot is free for the helm run of a release, the function replaces the release's step in `releases` by a wait.
+/// If helm can't start for a release now, the function replaces the release's step in `releases` with a wait. helm
+/// can't start if no slot is free, or if the release must wait for its CRDs.
 pub(crate) fn plan_steps(
     draft: &mut Draft<'_>,
     releases: &mut Plan,
@@ -68,9 +69,11 @@ pub(crate) fn plan_steps(
                 let (action, definitions) = if why.is_removal() {
                     (plan::Action::Uninstall { skip_hooks: false }, Definitions::default())
                 } else {
-                    // Ignore an error of `crds::plan`. Such an error makes an upgrade wait, and this upgrade already
-                    // waits for approval.
-                    let definitions = crds::plan(draft, &name, &key, observed).unwrap_or_default();
+                    // An error of `crds::plan` makes an upgrade wait. This upgrade already waits, so only report it.
+                    let definitions = crds::plan(draft, &name, &key, observed).unwrap_or_else(|wait| {
+                        draft.findings.extend(crds::unknown_changes(&name, &wait));
+                        Definitions::default()
+                    });
                     draft.findings.extend(crds::changes_by_helm(&name, &definitions));
                     (plan::Action::Upgrade { delete_jobs: Vec::new(), skip_hooks: false }, definitions)
                 };

@@ -33,6 +33,12 @@ pub(crate) const FRESH: SignedDuration = SignedDuration::from_secs(15);
 /// * Reads of the values in records and of the networks of Services. osdpl repeats such a read only after a failure.
 const FAILED: SignedDuration = SignedDuration::from_secs(30);
 
+/// How long osdpl waits after helm has not rendered a chart in time before it renders the chart again.
+///
+/// The delay is long because a pass waits for each render. A change of the values or of the chart does not wait for the
+/// end of the delay, because it results in another [`Read`].
+const SLOW_RENDER: SignedDuration = SignedDuration::from_mins(3);
+
 /// A reference to a Secret or `ConfigMap`, such as an object that the spec names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reference {
@@ -57,7 +63,7 @@ impl std::fmt::Display for Reference {
     }
 }
 
-/// Which chart osdpl installs a release from: the chart's name, version, repository and digest.
+/// The chart that osdpl requests for a release: its name, version, repository and digest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ChartRequest {
     /// The name of the chart.
@@ -75,7 +81,7 @@ pub struct ChartRequest {
 /// The only accepted digest of a chart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExpectedDigest {
-    /// The digest as text.
+    /// The digest, such as `sha256:…`.
     pub digest: String,
     /// Where the digest comes from.
     pub source: DigestSource,
@@ -236,7 +242,7 @@ pub enum Response {
     Stored(Stored),
     /// The response to [`Read::Service`]: the Service and its Endpoints, or why the operator can't read them.
     Service(Result<Box<Published>, String>),
-    /// The response to [`Read::Addresses`]: the addresses, or why the host has none.
+    /// The response to [`Read::Addresses`]: the addresses, or why the lookup found none.
     Addresses(Result<Vec<IpAddr>, String>),
     /// The response to [`Read::Rook`]: the object of Rook if it exists, or why the operator can't read it.
     Rook(Result<Option<Arc<Value>>, String>),
@@ -248,6 +254,11 @@ pub enum Response {
     AbandonedCrds(Result<Vec<AbandonedCrd>, String>),
     /// The response to [`Read::RenderedCrds`]: the CRDs, or why the operator can't render the chart.
     RenderedCrds(Crds),
+    /// The response to [`Read::RenderedCrds`] if helm did not render the chart in time: the message for the user.
+    SlowRender(String),
+    /// The response to [`Read::RenderedCrds`] if the operator has not rendered the chart yet, because other reads took
+    /// the time of the pass.
+    PostponedRender,
     /// The response to [`Read::OwnServices`], [`Read::OwnStores`], [`Read::Jobs`] or [`Read::Claims`]: the namespace
     /// and name of each object, and its uid.
     Objects(Vec<(ReleaseKey, String)>),
@@ -351,7 +362,9 @@ impl Received {
             | Response::Values(Err(_))
             | Response::Crd(Err(_))
             | Response::AbandonedCrds(Err(_))
-            | Response::RenderedCrds(Err(_)) => FAILED,
+            | Response::RenderedCrds(Err(_))
+            | Response::PostponedRender => FAILED,
+            Response::SlowRender(_) => SLOW_RENDER,
             Response::Stored(_)
             | Response::Service(_)
             | Response::Addresses(_)

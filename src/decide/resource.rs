@@ -92,7 +92,7 @@ pub(crate) fn annotated_names(deployment: &OpenStackDeployment, annotation: &str
 
 /// Returns the policy of this pass, from the spec, the annotations and the status. The field `changed_additions` is
 /// empty, because its content also depends on the catalogue; a caller that needs the field must set it.
-pub(crate) fn policy(deployment: &OpenStackDeployment) -> Policy {
+pub fn policy(deployment: &OpenStackDeployment) -> Policy {
     Policy {
         approval: deployment.spec.approval.unwrap_or_default(),
         approved: deployment.annotations().get(APPROVE).cloned(),
@@ -125,7 +125,7 @@ pub fn find_older<'a, K: ResourceExt + 'a>(
 
 /// Returns whether an `OpenStackDeployment` is being deleted and osdpl has already removed its finalizer.
 ///
-/// The finalizer of another controller may keep such a resource in the cluster for long.
+/// The finalizer of another controller may keep such a resource in the cluster for a long time.
 pub fn is_finalized(deployment: &impl ResourceExt) -> bool {
     let is_ours = |finalizer: &String| finalizer == FINALIZER;
     deployment.meta().deletion_timestamp.is_some() && !deployment.finalizers().iter().any(is_ours)

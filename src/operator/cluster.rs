@@ -1,5 +1,5 @@
-//! Sends the operator's requests to the API server: all writes, and all reads except those of the module `tasks`. helm
-//! sends its own requests.
+//! Sends the operator's requests to the API server, except for the reads of the module `tasks`, and the requests for
+//! the Lease and for `NodeMaintenance` resources. helm also sends its own requests.
 //!
 //! ```text
 //! Reader         reads: objects that a plan requests to read once, helm's release records
@@ -45,6 +45,7 @@ pub(crate) use namespaces::Namespaces;
 pub(crate) use object_watches::ObjectWatches;
 pub(crate) use objects::JobCreation;
 pub(crate) use owned::is_older;
+pub(crate) use records::NewestRecord;
 pub use stored_secrets::stored_secrets;
 
 /// A client of the API server that only reads.

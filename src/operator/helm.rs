@@ -11,6 +11,7 @@
 //! failure     classifies helm's error messages                       instance    identifies operator processes
 //! pull        pulls charts for the chart store                       template    renders a chart
 //! guard       kills helm if the operator hangs                       version     the version of a helm program
+//! limits      limits the memory and the processor time of helm
 //! ```
 //!
 //! The module is based on the behaviour of helm v3.22.0 and v4.3.1. Two rules matter everywhere:
@@ -30,6 +31,7 @@ pub(crate) mod fake;
 pub mod guard;
 mod instance;
 pub mod kubeconfig;
+mod limits;
 pub mod program;
 pub mod pull;
 mod runner;

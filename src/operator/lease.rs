@@ -150,9 +150,16 @@ pub enum Lost {
          the other one, or start this one with the same --namespace"
     )]
     Elsewhere(String),
-    /// The guard process, without which helm must not run, has ended or can't be started.
+    /// The guard process, without which helm must not run, has ended, reads no deadlines, or can't be started.
     #[error("{0}; the operator ends")]
     Guard(String),
+}
+
+impl Lost {
+    /// Returns the loss because of a problem of the guard process.
+    fn guard(problem: &str) -> Self {
+        Self::Guard(format!("the guard process, which kills helm if the operator hangs, {problem}"))
+    }
 }
 
 /// Takes and renews the Lease for this process.
@@ -161,7 +168,8 @@ pub struct Elector {
     /// The namespace of the Lease.
     namespace: String,
     instance: Instance,
-    /// The text by which the Lease identifies this process: `<name of the pod>_<instance>` in a pod, else `<instance>`.
+    /// The name of this process in the Lease's `holderIdentity`: `<name of the pod>_<instance>` in a pod, else
+    /// `<instance>`.
     identity: String,
     leadership: Leadership,
     lease: Option<Lease>,
@@ -201,8 +209,8 @@ impl Elector {
     /// returns.
     ///
     /// # Errors
-    /// Returns an error if this process loses the Lease, or if an operator is active in another namespace. The process
-    /// must then end at once.
+    /// Returns an error if this process loses the Lease, if an operator is active in another namespace, or if the guard
+    /// process of helm has ended or can't be started. The process must then end at once.
     pub async fn run(mut self, release: CancellationToken) -> Result<(), Lost> {
         let acquired = tokio::select! {
             acquired = self.acquire_alone() => acquired.map(Some),
@@ -334,8 +342,11 @@ impl Elector {
         loop {
             let mut problem = "this process was frozen, or got no processor time".to_owned();
             let deadline = renewed + RENEW_DEADLINE;
-            if let Err(error) = guard.extend(deadline + guard::GRACE).await {
-                return Lost::Guard(error.to_string());
+            // While the guard is stopped, it reads no deadlines. When their pipe is full, `extend` waits.
+            match tokio::time::timeout_at(deadline.into(), guard.extend(deadline + guard::GRACE)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return Lost::Guard(error.to_string()),
+                Err(_) => return Lost::guard("does not respond: it is frozen or gets no processor time"),
             }
             self.leadership.activate(deadline);
             let mut sent = renewed;
@@ -345,7 +356,7 @@ impl Elector {
                 let next = deadline.min(sent + RETRY_PERIOD);
                 tokio::select! {
                     () = tokio::time::sleep_until(next.into()) => {}
-                    () = guard.ended() => return Lost::Guard("the guard process of helm was killed".into()),
+                    () = guard.ended() => return Lost::guard("has ended"),
                 }
                 sent = Instant::now();
                 if sent >= deadline {
@@ -372,10 +383,12 @@ impl Elector {
             // out who holds it now.
             Err(Failure::Conflict | Failure::Missing) => {
                 request(self.read()).await?;
-                match self.holder().filter(|holder| *holder != self.identity) {
-                    Some(holder) if self.lease.is_some() => Err(RenewError::Taken(holder.to_owned())),
-                    _ => Ok(request(self.write(self.identity.clone())).await?),
+                // If nobody holds the Lease now, another process may have taken and released it. So this process must
+                // not continue as if it had held the Lease all the time.
+                if self.lease.is_some() && !self.is_own() {
+                    return Err(RenewError::Taken(self.holder().unwrap_or("another process").to_owned()));
                 }
+                Ok(request(self.write(self.identity.clone())).await?)
             }
             Err(error) => Err(error.into()),
         }
@@ -437,13 +450,13 @@ impl Elector {
     }
 }
 
-/// Returns the identity ([`Instance`]) of each process that holds a Lease named [`NAME`], in any namespace.
+/// Returns the identity ([`Instance`]) of each operator process that holds a Lease named [`NAME`], in any namespace.
 pub(crate) async fn holders(client: &Client) -> Result<BTreeSet<String>, kube::Error> {
-    let held = elsewhere::held(client).await?;
+    let held = elsewhere::held_by_operators(client).await?;
     Ok(held.values().filter_map(|lease| Some(instance_of(lease.holder_identity.as_ref()?).to_owned())).collect_set())
 }
 
-/// Returns the [`Instance`] in `holder`, the text by which a Lease identifies its holder: `<instance>` or
+/// Returns the [`Instance`] in `holder`, the `holderIdentity` of a Lease: `<instance>` or
 /// `<name of the pod>_<instance>`.
 fn instance_of(holder: &str) -> &str {
     holder.rsplit_once('_').map_or(holder, |(_, instance)| instance)
@@ -464,8 +477,9 @@ enum Failure {
 }
 
 /// Why a renewal failed.
+#[derive(Debug)]
 enum RenewError {
-    /// Another process, which the field names, holds the Lease.
+    /// Another process, which the field names, holds the Lease, or has held it since the last renewal.
     Taken(String),
     Request(Failure),
 }

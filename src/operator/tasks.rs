@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! releases     the metadata of helm's release records, and the bodies of records that have changed
-//! health       workloads, Jobs and pods that are not ready, with their Services, claims and StorageClasses
+//! health       workloads, Jobs, CronJobs, pods that are not ready, Services, volume claims, StorageClasses, nodes
 //! drift        changes that others made to the objects of releases
 //! endpoints    responses of the services' APIs
 //! hosts        new Nova hosts, and Nova hosts without a node; deletes hosts after `apply` has allowed the deletion
@@ -13,7 +13,7 @@
 //! rollouts     the pods of DaemonSets during a rollout
 //! observation  the results of all tasks
 //! watch        a watch that restarts after every failure     cache      the values of one watch
-//! partial      the fields of objects that osdpl uses          problems   failures that keep the tasks from observing
+//! partial      the fields of objects that osdpl uses          problems   why tasks can't observe the cluster
 //! ```
 //!
 //! Nothing in this module writes to the Kubernetes API server.
@@ -92,13 +92,15 @@ pub struct Options {
     pub liveness: LivenessCheck,
     /// The kinds (plural names) that the operator, or the user of `osdpl plan`, lacks the right to read.
     ///
-    /// The tasks do not watch objects of these kinds, and the status does not report problems of such objects.
+    /// The health task does not watch objects of these kinds, and the status does not report problems of such objects.
     pub unreadable_kinds: BTreeSet<&'static str>,
-    /// The current scrubber, which the tasks use to remove secrets from logs of pods and from helm's messages.
+    /// The current scrubber, which the tasks use to remove secrets from logs of pods, and from messages of helm and
+    /// Kubernetes.
     pub scrubber: latest::Receiver<Arc<Scrubber>>,
     /// How long a node can be `NotReady` before the status reports this node as a problem; see [`NODE_GRACE`].
     pub node_grace: Duration,
-    /// How the endpoints task probes the APIs of OpenStack services; `None` disables the probes.
+    /// How the endpoints task probes the APIs of OpenStack services, and how the hosts task connects to Nova; `None`
+    /// disables both tasks.
     pub probing: Option<Probing>,
     /// The settings of the HTTP client with which the instances task asks Nova for instances while a cloud is being
     /// deleted; `None` disables these queries.
@@ -117,7 +119,8 @@ pub struct Options {
 pub struct Tasks {
     releases: latest::Receiver<Option<Arc<BTreeMap<ReleaseKey, ObservedRelease>>>>,
     /// The cloud's namespaces, in which the releases task reads the release records completely. Until the first plan
-    /// after a restart, the task uses the namespaces that the `OpenStackDeployments` in the cluster name.
+    /// after a restart, the task uses the namespaces in `Options::scope`; if this is the whole cluster, it uses the
+    /// namespaces that the `OpenStackDeployments` name.
     record_namespaces: latest::Sender<Option<BTreeSet<String>>>,
     pending: releases::PendingRecords,
     health: latest::Receiver<Option<Arc<health::Health>>>,
@@ -170,7 +173,7 @@ impl Tasks {
         let reach = options.probing.as_ref().map(|probing| &probing.reach);
         let (host_query, hosts) = hosts::spawn(&mut spawner, reach, &problems, trigger);
         let (instance_query, instances) = instances::spawn(&mut spawner, options.nova.as_ref(), &problems, trigger);
-        let (rollout_targets, rolling) = rollouts::spawn(&mut spawner, client, &problems, trigger);
+        let (rollout_targets, rolling) = rollouts::spawn(&mut spawner, client, &options.scrubber, &problems, trigger);
         let (own_problems, trigger) = (problems.clone(), Arc::clone(trigger));
         spawner.spawn("problems", &problems, move || own_problems.clone().notify_changes(Arc::clone(&trigger)));
         Self {
@@ -234,7 +237,8 @@ impl Tasks {
     }
 
     /// Sets the namespaces in which the releases task reads the release records completely, and not only their
-    /// metadata. Before the first call, these are the namespaces that the `OpenStackDeployments` in the cluster name.
+    /// metadata. Before the first call, these are the namespaces in [`Options::scope`]; if this is the whole cluster,
+    /// these are the namespaces that the `OpenStackDeployments` name.
     pub(crate) fn read_records_in(&self, namespaces: BTreeSet<String>) {
         replace(&self.record_namespaces, Some(namespaces));
     }
@@ -269,10 +273,11 @@ impl Tasks {
         replace(&self.instance_query, access);
     }
 
-    /// Lets the hosts task delete the Nova hosts and Neutron agents of `nodes`.
+    /// Lets the hosts task delete the Nova hosts and Neutron agents of `nodes`. Does nothing if the task has no query.
     ///
-    /// If a deletion fails, the task retries it as long as the calls of [`Tasks::set_host_query`] name the node in
-    /// `removed_nodes`. The next value of [`Observation::hosts`] contains the result of the deletions.
+    /// If a deletion fails, the task retries it with growing pauses of up to 11 minutes, and after each change of the
+    /// query, as long as the calls of [`Tasks::set_host_query`] name the node in `removed_nodes`. The next value of
+    /// [`Observation::hosts`] contains the result of the deletions.
     pub(crate) fn forget_hosts(&self, nodes: &[String]) {
         let query = self.host_query.borrow().clone();
         let removed_nodes = nodes.iter().cloned().collect_set();
@@ -285,7 +290,7 @@ impl Tasks {
         replace(&self.rollout_targets, targets);
     }
 
-    /// Returns a stream with an item for each change of workloads, pods or nodes that the health task observes.
+    /// Returns a stream with an item for each change of the health task's result, for example of workloads or nodes.
     pub fn changes(&self) -> impl futures::Stream<Item = ()> + Send + use<> {
         let changes = self.health.clone();
         futures::stream::unfold(
@@ -348,7 +353,7 @@ impl Spawner {
                 // may contain secrets.
                 let outcome = AssertUnwindSafe(start()).catch_unwind().await;
                 let how = if outcome.is_err() { "panicked, see the log" } else { "ended" };
-                problems.report_event("running", name, format!("the task {how}; restarting it"));
+                problems.report_event("running", name, format!("the task {how}; osdpl restarts it"));
                 tokio::time::sleep(RESTART).await;
             }
         };

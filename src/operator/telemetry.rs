@@ -15,7 +15,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, ParseError, Targets};
 use tracing_subscriber::prelude::*;
 
 use crate::helm::Counters;
@@ -24,21 +24,22 @@ use crate::helm::Counters;
 const PREFIX: &str = "osdpl";
 
 /// The log levels if `RUST_LOG` is unset or invalid.
-///
-/// These levels turn off the messages of the Kubernetes client library about failed requests, because the operator logs
-/// these failures itself.
-const QUIET: &str = "info,kube=warn,kube_client=off,hyper=warn";
+const QUIET: &str = "info,kube=warn,hyper=warn";
+
+/// The Kubernetes client library. If it cannot parse a response of the API server, it logs the whole response, which
+/// may be a Secret. The operator itself logs failed requests, without their responses.
+const CLIENT_LIBRARY: &str = "kube_client";
 
 /// Starts logging to stderr, as JSON lines if `json` is `true`, else as plain lines. On a terminal, plain lines are
 /// coloured unless `NO_COLOR` is set.
 ///
 /// `RUST_LOG` sets the level of each module, such as `info,osdpl_operator=debug`. The default level of the operator is
-/// `info`.
+/// `info`. The messages of the Kubernetes client library (`kube_client`) are off unless `RUST_LOG` names this library.
 pub fn init_logging(json: bool) {
     let requested = std::env::var("RUST_LOG").unwrap_or_else(|_| QUIET.to_owned());
-    let parsed = requested.parse::<Targets>();
+    let parsed = parse_levels(&requested);
     let invalid = parsed.as_ref().err().map(ToString::to_string);
-    let levels = parsed.unwrap_or_else(|_| QUIET.parse().unwrap_or_default());
+    let levels = parsed.or_else(|_| parse_levels(QUIET)).unwrap_or_default();
     let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colours);
     let lines = if json { lines.json().flatten_event(true).boxed() } else { lines.boxed() };
@@ -46,6 +47,14 @@ pub fn init_logging(json: bool) {
     if let Some(problem) = invalid {
         tracing::warn!("RUST_LOG is ignored: {problem}; write levels such as info or info,osdpl_operator=debug");
     }
+}
+
+/// Parses log levels such as `info,osdpl_operator=debug`. Turns off the messages of [`CLIENT_LIBRARY`], unless `text`
+/// names this library.
+fn parse_levels(text: &str) -> Result<Targets, ParseError> {
+    let levels = text.parse::<Targets>()?;
+    let is_named = levels.iter().any(|(target, _)| target == CLIENT_LIBRARY);
+    Ok(if is_named { levels } else { levels.with_target(CLIENT_LIBRARY, LevelFilter::OFF) })
 }
 
 /// The operator's metrics. Clones share their state.
@@ -84,7 +93,7 @@ type CloudMetric = (&'static str, &'static str, fn(&CloudState) -> usize);
 
 const CLOUD_METRICS: [CloudMetric; 5] = [
     ("ready", "Whether the cloud is Ready: 1 or 0.", |state| usize::from(state.ready)),
-    ("releases_awaiting_approval", "Releases with a change that waits for approval.", |state| state.awaiting_approval),
+    ("releases_awaiting_approval", "Releases and rollouts that wait for approval.", |state| state.awaiting_approval),
     ("helm_running", "Running helm processes.", |state| state.running),
     ("releases_failing", "Releases whose last operation failed.", |state| state.failing),
     ("releases_drifted", "Releases with objects that someone edited or deleted without helm.", |state| state.drifted),
@@ -157,7 +166,7 @@ fn encode_counters(
 pub(crate) struct CloudState {
     /// Whether the cloud is Ready.
     pub ready: bool,
-    /// The number of releases with a change that waits for approval.
+    /// The number of releases and rollouts that wait for approval.
     pub awaiting_approval: usize,
     /// The number of the cloud's running helm processes.
     pub running: usize,
@@ -320,8 +329,26 @@ fn now() -> Instant {
 
 #[cfg(test)]
 mod tests {
+    use tracing::Level;
+
     use super::*;
     use crate::helm::Verb;
+
+    #[test]
+    fn logs_messages_of_the_client_library_only_on_request() {
+        for (text, expected) in [
+            (QUIET, false),
+            ("debug", false),
+            ("trace,kube=trace", false),
+            ("info,kube_client=warn", true),
+            ("info,kube_client::client=warn", true),
+        ] {
+            let levels = parse_levels(text).unwrap();
+            assert_eq!(levels.would_enable("kube_client::client", &Level::WARN), expected, "{text}");
+            assert!(levels.would_enable("osdpl_operator", &Level::INFO), "{text}");
+        }
+        assert!(parse_levels("info,osdpl_operator=loud").is_err());
+    }
 
     #[test]
     fn counts_helm_processes_and_removes_deleted_clouds() {

@@ -66,4 +66,18 @@ mod tests {
         );
         assert!(parse::<Value>("x", &aliases).unwrap_err().message.starts_with("it is too large"));
     }
+
+    #[test]
+    fn limits_the_text_that_aliases_repeat() {
+        let aliases = |count| format!("a: &a {}\nb: [{}]\n", "x".repeat(16 << 10), vec!["*a"; count].join(","));
+        assert!(parse::<Value>("x", &aliases(200)).is_ok());
+        // The library keeps a copy of the text for each of the anchors around it.
+        let anchors = (0..20).fold(String::new(), |text, index| format!("{text}&a{index} ["));
+        let anchors = format!("{anchors}\"{}\\n\"{}", "x".repeat(1 << 20), "]".repeat(20));
+        for text in [aliases(4000), anchors] {
+            let error = parse::<Value>("x", &text).unwrap_err();
+            let problem = "it is too large: the keys and values of a document may have at most 4 MiB";
+            assert!(error.message.starts_with(problem), "{error}");
+        }
+    }
 }

@@ -45,8 +45,8 @@ watched() {
 # program that is not in the cache.
 trap '[[ -z ${go_build:-} ]] || kill "$go_build" 2>/dev/null || true' EXIT
 
-# Prints the last line of a log and the elapsed time, until it is killed. On a terminal it updates one line every
-# second; elsewhere it prints a line every 15 seconds.
+# Prints the last line of a log and the elapsed time, until it is killed. On a terminal, it updates one line every
+# second. Otherwise, it prints a line every 15 seconds.
 ticker() {
     local since=$SECONDS every=15 before='' after='\n' line
     [[ ! -t 1 ]] || { every=1 before='\r\e[K' after=''; }

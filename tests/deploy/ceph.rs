@@ -57,11 +57,11 @@ fn rook(access: &str) -> DeclaredCeph {
     let status = json!({"status": {"phase": "Ready", "ceph": {"health": "HEALTH_OK", "fsid": FSID}}});
     let cluster = Cluster::from_object("rook-ceph", "main", &status);
     let (settings, cluster) = rook.read(&consumers(RELEASES.into_iter()), Ok(vec![cluster]), |name| {
-        Ok(match name {
+        Ok(Some(match name {
             "rook-ceph-mon-endpoints" => data(&[("data", "a=10.0.0.1:6789")]),
             "rook-ceph-mon" => data(&[("ceph-username", "client.admin"), ("ceph-secret", KEYS[0])]),
             _ => data(&[("userKey", KEYS[1])]),
-        })
+        }))
     });
     let store = json!({"endpoints": {"insecure": ["http://rgw.rook-ceph.svc:80"]}});
     DeclaredCeph::from_rook(settings, cluster).with_gateway(Some(Gateway::rook("rook-ceph/objects", &store)))

@@ -1,5 +1,5 @@
 //! Runs commands against an API server that never responds, stops responding, refuses all requests, or fails while a
-//! command watches.
+//! command watches, and with a credential plugin that does not end.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -20,11 +20,16 @@ const TIMED_OUT: &str = "no response within 1 s";
 
 /// Runs a command of osdpl against the server at this address. osdpl waits at most one second for a response.
 fn run(address: SocketAddr, arguments: &[&str]) -> Output {
+    run_as("{}", address, arguments)
+}
+
+/// Runs a command like [`run`], with a kubeconfig that has this user.
+fn run_as(user: &str, address: SocketAddr, arguments: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = folder.path().join("config");
     let text = format!(
         "apiVersion: v1\nkind: Config\nclusters: [{{name: a, cluster: {{server: 'http://{address}'}}}}]\nusers: \
-         [{{name: a, user: {{}}}}]\ncontexts: [{{name: a, context: {{cluster: a, user: a}}}}]\ncurrent-context: a\n"
+         [{{name: a, user: {user}}}]\ncontexts: [{{name: a, context: {{cluster: a, user: a}}}}]\ncurrent-context: a\n"
     );
     std::fs::write(&kubeconfig, text).unwrap();
     let mut command = Command::new(program());
@@ -47,8 +52,8 @@ fn check_failure(address: SocketAddr, arguments: &[&str], expected: &str) {
     assert!(!output.status.success() && stderr.contains(expected), "{arguments:?}: {stderr}");
 }
 
-/// Starts a server that sends the response `answer(n)` to request number `n`, and asks clients to wait 100 s before they
-/// try again. Returns the server's address, and a counter of the requests that it has received.
+/// Starts a server that sends the response `answer(n)` to request number `n`, and asks clients to wait 100 s before
+/// they try again. Returns the server's address, and a counter of the requests that it has received.
 fn serve(answer: impl Fn(usize) -> Answer + Send + 'static) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, requests) = (listener.local_addr().unwrap(), Arc::<AtomicUsize>::default());
@@ -198,6 +203,20 @@ fn commands_end_if_the_server_never_responds() {
         check_failure(address, arguments, &expected);
     }
     check_failure(address, &["adopt"], &format!("the API server does not answer: ServiceError: {TIMED_OUT}"));
+}
+
+#[test]
+fn commands_end_if_the_credential_plugin_hangs() {
+    let (address, requests) = serve(|_| list(&[]));
+    let version = "client.authentication.k8s.io/v1";
+    let user = format!("{{exec: {{apiVersion: {version}, command: sleep, args: ['60'], interactiveMode: Never}}}}");
+    for command in ["status", "plan"] {
+        let output = run_as(&user, address, &[command]);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let expected = "the credential plugin \"sleep\" of the kubeconfig did not answer within 1 s; run it by hand";
+        assert!(!output.status.success() && stderr.contains(expected), "{command}: {stderr}");
+    }
+    assert_eq!(requests.load(Ordering::SeqCst), 0);
 }
 
 #[test]

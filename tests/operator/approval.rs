@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use kube::ResourceExt;
 use osdpl_core::api::{APPROVE, reason};
+use osdpl_core::plan::HASH_DIGITS;
 use serde_json::json;
 
 use crate::cloud::{StatusAccess, services};
@@ -58,7 +59,7 @@ fn catalogue_changes_wait_for_approval() {
         let newer = newer_catalogue(world);
         let plan = world.osdpl(&["plan", "--catalog", newer.to_str().unwrap()]);
         assert!(plan.contains("changes conf.memcached.memory") && plan.contains(&hash), "{plan}");
-        let refused = world.osdpl_fails(&["approve", "000000000000"]);
+        let refused = world.osdpl_fails(&["approve", &"0".repeat(HASH_DIGITS)]);
         assert!(refused.contains(&format!("other changes are pending by now ({hash})")), "{refused}");
         assert_eq!(world.osdpl(&["approve", &hash]), format!("approved {hash}\n"));
 

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::runtime::wait::await_condition;
 use kube::{Api, ResourceExt};
 use osdpl_core::api::{ADOPT, OpenStackDeployment, reason};
 use osdpl_core::release::RELEASE_LABEL;
@@ -289,6 +290,33 @@ fn a_paused_cloud_is_not_written_to() {
         })
         .await;
         nodes.remove_all().await;
+    });
+}
+
+#[test]
+fn the_deletion_of_a_paused_cloud_waits() {
+    run_test("planned-pause-deletion", async |world| {
+        let _operator = world.operator().start().await;
+        let mut spec = services(&["memcached"]);
+        world.apply(&spec).await;
+        world.until_ready().await;
+        spec["paused"] = json!(true);
+        world.apply(&spec).await;
+        world.until_reason(reason::PAUSED).await;
+        let began = now();
+        let clouds: Api<OpenStackDeployment> = world.api();
+        clouds.delete(NAME, &DeleteParams::default()).await.unwrap();
+        let is_waiting =
+            |cloud: &OpenStackDeployment| cloud.status().message.contains("the cloud is paused").then_some(());
+        world.until("the deletion waits until the pause ends", is_waiting).await;
+        assert_eq!(world.written_since(began), [].into());
+        assert_eq!(world.helm_runs().len(), 1);
+
+        let resumed = json!({"spec": {"paused": false}});
+        clouds.patch(NAME, &PatchParams::default(), &Patch::Merge(resumed)).await.unwrap();
+        let gone = await_condition(clouds, NAME, |cloud: Option<&OpenStackDeployment>| cloud.is_none());
+        drop(with_timeout("the cloud is deleted after the pause", gone).await.unwrap());
+        assert_eq!(world.helm_runs().last().unwrap().verb(), "uninstall");
     });
 }
 

@@ -1,9 +1,10 @@
 //! Checks at the end of each test that no secret is visible in any encoding. Searches logs, events, statuses,
-//! annotations, `ConfigMap`s, command lines, environments, metrics, files and outputs of commands.
+//! annotations, `ConfigMap`s, command lines, environments, metrics, files, outputs of commands and responses of the
+//! webhook.
 //!
-//! Only the tests in `tests/operator` make this check, because only they run the operator, helm and the commands of
-//! osdpl. The tests in `tests/tasks` call functions of the operator. Each of them has only one secret, and itself
-//! searches the results of these functions for this secret.
+//! Only the tests in `tests/operator` make this check, because only they run the operator, helm and osdpl's commands
+//! together on clouds with planted secrets. The tests in `tests/tasks` run only the operator's tasks, with a single
+//! secret: their `World::until` checks that no observation shows it.
 
 pub mod collect;
 mod commands;
@@ -49,9 +50,14 @@ impl World {
 
     /// Appends the output of a command to a file, which the check at the end of the test searches for secrets.
     pub fn record_output(&self, arguments: &[&str], output: &Output) {
+        self.record_response(&arguments.join(" "), &[&output.stdout[..], &output.stderr].concat());
+    }
+
+    /// Appends a response, such as that of the webhook, to the file of [`Self::record_output`]. `request` describes the
+    /// request.
+    pub fn record_response(&self, request: &str, response: &[u8]) {
         let path = self.folder.path().join("commands.log");
         let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
-        let parts = [arguments.join(" ").as_bytes(), b"\n", &output.stdout, &output.stderr].concat();
-        file.write_all(&parts).unwrap();
+        file.write_all(&[request.as_bytes(), b"\n", response, b"\n"].concat()).unwrap();
     }
 }

@@ -8,10 +8,13 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use osdpl_core::api::{MANAGER, OpenStackDeployment, reason};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::approval::copy;
 use crate::cloud::{StatusAccess, services, with_values};
-use crate::world::{World, run_test};
+use crate::forged::REFUSALS;
+use crate::proxy::{Answer, Proxy};
+use crate::world::{World, run_test, with_timeout};
 
 /// The CRD of a test. CRDs are cluster-scoped. So the CRD's group contains the test's namespace, which makes the group
 /// unique.
@@ -105,6 +108,48 @@ fn changes_crds_only_after_approval() {
             .until("memcached is upgraded without approval, because the CRD in the cluster is newer", is_upgraded)
             .await;
         assert_eq!(crd.fields().await, ["colour", "size", "weight"]);
+        crd.delete().await;
+    });
+}
+
+/// The status must contain the digest of a chart before the operator writes the chart's CRDs. Otherwise a restarted
+/// operator could accept other content of the chart.
+#[test]
+fn crds_are_written_only_after_the_status_names_the_release() {
+    run_test("crd-unrecorded", async |world| {
+        world.allow_errors();
+        let (crd, proxy) = (Crd::of(world), Proxy::start(world).await);
+        let _operator = world.operator().charts(&crd.charts(&["colour"])).through(&proxy).start().await;
+        let mut spec = services(&["memcached"]);
+        spec["paused"] = json!(true);
+        world.apply(&spec).await;
+        world.until_reason(reason::PAUSED).await;
+
+        let (refused, mut count) = watch::channel(0_usize);
+        proxy.set_rule(move |request| {
+            if !request.is_status_write() {
+                return Answer::Forward;
+            }
+            refused.send_modify(|count| *count += 1);
+            Answer::Refuse(503)
+        });
+        spec["paused"] = json!(false);
+        world.apply(&spec).await;
+        let planned = format!("apply CustomResourceDefinition {}", crd.name);
+        let is_planned = async {
+            while !world.operator_log().contains(&planned) {
+                tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+            }
+        };
+        with_timeout("the operator plans to write the CRD", is_planned).await;
+        let enough = *count.borrow() + REFUSALS;
+        let refusals = count.wait_for(|count| *count >= enough);
+        drop(with_timeout("the API server refuses writes of the status", refusals).await.unwrap());
+        assert_eq!((crd.api.get_opt(&crd.name).await.unwrap(), world.helm_runs().len()), (None, 0));
+
+        proxy.set_rule(|_| Answer::Forward);
+        world.until_ready().await;
+        assert_eq!(crd.fields().await, ["colour"]);
         crd.delete().await;
     });
 }

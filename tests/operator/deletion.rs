@@ -116,7 +116,7 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
         assert_eq!(values(world), values_before);
         assert_eq!(retained_objects(world).await, retained_before);
 
-        create_foreign_claim(world).await;
+        create_foreign_claims(world).await;
         spec["deletionPolicy"] = json!("Purge");
         spec["services"][UNMANAGED]["releases"] = json!({UNMANAGED: {"managed": false}});
         world.apply(&spec).await;
@@ -127,23 +127,14 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
         world.until_gone().await;
         let deleted_claims = async {
             let claims: Api<PersistentVolumeClaim> = world.api();
-            for claim in claims
-                .list(&ListParams::default())
-                .await
-                .unwrap()
-                .into_iter()
-                .filter(|claim| !is_unmanaged(&claim.name_any()) && claim.name_any() != FOREIGN_CLAIM)
-            {
+            let all = claims.list(&ListParams::default()).await.unwrap().into_iter();
+            for claim in all.filter(|claim| is_purged(&claim.name_any())) {
                 let uid = claim.uid().unwrap();
                 await_condition(claims.clone(), &claim.name_any(), conditions::is_deleted(&uid)).await.unwrap();
             }
         };
         with_timeout("the claims of managed releases are deleted", Box::pin(deleted_claims)).await;
-        let claims = world.api::<PersistentVolumeClaim>();
-        let foreign = claims.get_opt(FOREIGN_CLAIM).await.unwrap().expect("Purge must keep claims of other releases");
-        assert_eq!(foreign.metadata.deletion_timestamp, None, "Purge must keep claims of other releases");
-        claims.delete(FOREIGN_CLAIM, &DeleteParams::default()).await.unwrap();
-        world.until_object::<PersistentVolumeClaim>("the test's claim is gone", FOREIGN_CLAIM, |it| it.is_none()).await;
+        delete_foreign_claims(world).await;
         let unmanaged_objects: BTreeMap<_, _> =
             retained_before.into_iter().filter(|(name, _)| is_unmanaged(name)).collect();
         assert!(
@@ -159,18 +150,40 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
     });
 }
 
-/// The `PersistentVolumeClaim` of a Horizon that someone has installed without osdpl. The claim's label names the
-/// release horizon, which is in the catalogue, but was never part of this cloud.
-const FOREIGN_CLAIM: &str = "data-horizon-0";
+/// The `PersistentVolumeClaim`s of releases that someone has installed without osdpl.
+///
+/// The label of the first claim names the release horizon, which is in the catalogue, but was never part of this cloud.
+/// The label of the second claim names the cloud's release mariadb, but helm's annotations name another release.
+const FOREIGN_CLAIMS: [&str; 2] = ["data-horizon-0", "mariadb-dumps"];
 
-/// Creates the claim [`FOREIGN_CLAIM`].
-async fn create_foreign_claim(world: &World) {
-    let claim = json!({
-        "metadata": {"name": FOREIGN_CLAIM, "labels": {"release_group": "horizon"}},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-    });
-    let claim: PersistentVolumeClaim = serde_json::from_value(claim).unwrap();
-    world.api().create(&PostParams::default(), &claim).await.unwrap();
+/// Whether the policy `Purge` deletes the claim with this name.
+fn is_purged(name: &str) -> bool {
+    !is_unmanaged(name) && !FOREIGN_CLAIMS.contains(&name)
+}
+
+async fn create_foreign_claims(world: &World) {
+    let owner = json!({"meta.helm.sh/release-name": "dumps", "meta.helm.sh/release-namespace": world.namespace});
+    for (name, group, annotations) in [(FOREIGN_CLAIMS[0], "horizon", json!({})), (FOREIGN_CLAIMS[1], "mariadb", owner)]
+    {
+        let claim = json!({
+            "metadata": {"name": name, "labels": {"release_group": group}, "annotations": annotations},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        });
+        let claim: PersistentVolumeClaim = serde_json::from_value(claim).unwrap();
+        world.api().create(&PostParams::default(), &claim).await.unwrap();
+    }
+}
+
+/// Checks that nothing has deleted the claims [`FOREIGN_CLAIMS`], and deletes them.
+async fn delete_foreign_claims(world: &World) {
+    let claims = world.api::<PersistentVolumeClaim>();
+    for name in FOREIGN_CLAIMS {
+        let claim = claims.get_opt(name).await.unwrap();
+        let claim = claim.unwrap_or_else(|| panic!("Purge must keep the claim {name} of another release"));
+        assert_eq!(claim.metadata.deletion_timestamp, None, "Purge must keep the claim {name} of another release");
+        claims.delete(name, &DeleteParams::default()).await.unwrap();
+        world.until_object::<PersistentVolumeClaim>("the test's claim is gone", name, |it| it.is_none()).await;
+    }
 }
 
 /// Waits until the status says that the deletion of the cloud waits for this hook. Returns the `OpenStackDeployment`.

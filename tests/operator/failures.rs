@@ -47,6 +47,39 @@ fn missing_or_invalid_chart_blocks_only_its_release() {
 }
 
 #[test]
+fn an_endless_template_blocks_only_its_release() {
+    run_test("endless", async |world| {
+        // The operator waits at most for a third of this time until helm has rendered a chart.
+        let _operator = world.operator().arguments(&["--pass-timeout", "30"]).start().await;
+        world.apply(&services(&["memcached", "rabbitmq"])).await;
+        world.until_ready().await;
+        // The operator renders the chart of a release if the values mention a CRD.
+        world.make_templates_endless();
+        let template = "{{ range until 100000 }}{{ end }}# CustomResourceDefinition";
+        let changed = with_values(
+            services(&["memcached", "rabbitmq"]),
+            "memcached",
+            json!({"conf": {"memcached": {"memory": 300}}}),
+        );
+        world.apply(&with_values(changed.clone(), "rabbitmq", json!({"extraObjects": {"any": template}}))).await;
+        let what = "memcached is upgraded, and the status says that helm did not render rabbitmq";
+        let message = world
+            .until(what, |cloud| {
+                let message = cloud.child("rabbitmq").message;
+                let is_done = cloud.child("memcached").revision == Some(2) && message.contains("did not render");
+                is_done.then_some(message)
+            })
+            .await;
+        assert!(message.contains("/rabbitmq within 10 s, so osdpl stopped it; simplify the templates"), "{message}");
+
+        world.apply(&changed).await;
+        let cloud = world.until_ready().await;
+        assert_eq!((cloud.child("memcached").revision, cloud.child("rabbitmq").revision), (Some(2), Some(1)));
+        assert_eq!(world.helm_runs().len(), 3);
+    });
+}
+
+#[test]
 fn reports_daemon_set_without_matching_nodes() {
     run_test("no-nodes", async |world| {
         let nowhere = json!({"labels": {"ovs": {"node_selector_key": "nowhere"}}});

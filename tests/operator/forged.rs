@@ -123,7 +123,7 @@ fn forged_release_is_not_uninstalled_without_approval() {
         let secrets = world.api::<Secret>();
         secrets.delete(FORGED, &DeleteParams::default()).await.unwrap();
         world.until_ready().await;
-        world.annotate(APPROVE, json!("0123456789ab")).await;
+        world.annotate(APPROVE, json!("0123456789abcdef0123456789abcdef")).await;
         forge_release(world).await;
         world.until_reason(reason::APPROVAL).await;
 
@@ -297,10 +297,9 @@ fn forged_record_does_not_redirect_endpoints() {
     });
 }
 
-/// The number of status writes that the API server refuses in
-/// [`helm_starts_only_after_the_status_names_the_release`]. The operator sends a refused write four times in a pass, so
-/// this number includes writes of a second pass.
-const REFUSALS: usize = 6;
+/// The number of status writes that the API server refuses in tests of what the operator does before such a write. The
+/// operator sends a refused write four times in a pass, so this number includes writes of a second pass.
+pub const REFUSALS: usize = 6;
 
 #[test]
 fn helm_starts_only_after_the_status_names_the_release() {

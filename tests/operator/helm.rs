@@ -1,4 +1,4 @@
-//! Records the helm processes that the operator starts, and runs helm as a user would.
+//! Records the helm processes that osdpl starts, and runs helm as a user would.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,17 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::world::{World, with_timeout};
 
-/// A script that the operator runs instead of helm. The script records its arguments, and then executes the real helm
-/// in the same process.
+/// A script that osdpl runs instead of helm. The script records its arguments, its environment and the files in
+/// [`FILES`], and then executes the real helm in the same process.
 pub struct Recorder {
-    /// The path of the wrapper script; the operator gets it as `--helm`.
+    /// The path of the wrapper script, which osdpl gets as `--helm`.
     pub program: PathBuf,
     log: PathBuf,
 }
+
+/// The folders in a test's folder in which osdpl may write files for helm: the cache, the folders for temporary files,
+/// and the operator's working directory. osdpl passes values to helm only on stdin, so no file may contain a secret.
+const FILES: [&str; 4] = ["cache", "temporary", "commands-temporary", "operator-work"];
 
 /// The process ID and the arguments of one helm process that the operator started.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,9 +56,13 @@ impl Recorder {
         let Self { program, log } = Self::existing(folder);
         // Several helm processes append to the log concurrently, so the script writes each line with a single `printf`.
         // To detect overlapping helm processes, the script locks a file for the release. helm inherits this lock, and
-        // holds it until its process has ended.
+        // holds it until its process has ended. The script copies the contents of files that osdpl may have written for
+        // helm, because osdpl may delete them before the end of the test. It leaves out charts, and helm's cache of the
+        // API server's kinds (.kube), which is large. It does so before it records the process, because tests send
+        // signals to recorded processes.
         let script = format!(
             r#"#!/bin/sh
+find {files} -name .kube -prune -o -type f ! -name '*.tgz' -exec cat {{}} + >>{log}.files 2>/dev/null
 line=$(printf '\037%s' "$@")
 printf '%s%s\n' $$ "$line" >>{log}
 env >>{log}.environment
@@ -72,10 +80,13 @@ upgrade | uninstall)
     ;;
 esac
 if [ "$1" = upgrade ] && [ -p {hold} ]; then read -r _ <{hold}; fi
+if [ "$1" = template ] && [ -e {endless} ]; then exec sleep infinity; fi
 exec {helm} "$@"
 "#,
+            files = FILES.map(|name| folder.join(name).display().to_string()).join(" "),
             log = log.display(),
             hold = pipe(folder).display(),
+            endless = endless(folder).display(),
             helm = helm.display()
         );
         std::fs::write(&program, script).unwrap();
@@ -120,7 +131,17 @@ fn pipe(folder: &Path) -> PathBuf {
     folder.join("hold")
 }
 
+/// Returns the path of a file. If the file exists, `helm template` never ends.
+fn endless(folder: &Path) -> PathBuf {
+    folder.join("endless")
+}
+
 impl World {
+    /// Makes each `helm template` of the operator run for ever, as a template in the values can do.
+    pub fn make_templates_endless(&self) {
+        std::fs::write(endless(self.folder.path()), "").unwrap();
+    }
+
     /// Blocks each `helm upgrade` of the operator at its start, until the test calls [`World::release_helm`].
     pub fn block_helm(&self) {
         let status = Command::new("mkfifo").arg(pipe(self.folder.path())).status().unwrap();

@@ -23,6 +23,7 @@ async fn until_refused(world: &World) -> String {
         loop {
             let params = DeleteParams { dry_run: true, ..DeleteParams::default() };
             if let Err(error) = world.deployments().delete(NAME, &params).await {
+                world.record_response("the deletion of the cloud", format!("{error:?}").as_bytes());
                 return error.to_string();
             }
             tokio::time::sleep(Duration::from_millis(200)).await;

@@ -315,6 +315,12 @@ fn operator_ends_with_helm_if_its_guard_is_killed() {
         world.until_quiet().await;
         let lost = now();
         kill_process(Pid::from_raw(guard).unwrap(), Signal::KILL).unwrap();
-        check_succession(world, active, lost, "the guard process of helm was killed; the operator ends").await;
+        check_succession(
+            world,
+            active,
+            lost,
+            "the guard process, which kills helm if the operator hangs, has ended; the operator ends",
+        )
+        .await;
     });
 }

@@ -14,7 +14,7 @@ use kube::{Api, ResourceExt};
 use osdpl_core::api::{DEPLOYMENT_LABEL, OpenStackDeployment, reason};
 use serde_json::{Value, json};
 
-use crate::cloud::{StatusAccess, services, with_values};
+use crate::cloud::{NAME, StatusAccess, services, with_values};
 use crate::deletion::retained_objects;
 use crate::interrupted::{KEYS, fill};
 use crate::nodes::{COMPUTE, Nodes, SWITCH};
@@ -87,7 +87,7 @@ struct Kept {
     secrets: BTreeMap<String, (Option<String>, Data)>,
     /// The uid and the content of each object for Ceph and for the external memcached.
     objects: Vec<(Option<String>, Value)>,
-    /// The labels of the role's only node.
+    /// The labels of the only node of the role compute ([`NODE`]).
     labels: BTreeMap<String, String>,
 }
 
@@ -142,7 +142,8 @@ impl World {
     async fn approve_catalogue(&self, before: &mut Kept) {
         let cloud = self.until("the cloud is settled", |cloud| is_settled(cloud).then(|| cloud.clone())).await;
         if let Some(hash) = cloud.status().approval {
-            self.osdpl(&["approve", &hash]);
+            // With the name, osdpl recognizes the hash even if the other version's hashes have another length.
+            self.osdpl(&["approve", NAME, &hash]);
         }
         self.until_ready().await;
         let after = self.kept().await;
@@ -174,7 +175,7 @@ impl World {
     }
 }
 
-/// The name of the role's only node without its prefix, which is the test's namespace.
+/// The name of the only node of the role compute, without its prefix, which is the test's namespace.
 const NODE: &str = "role";
 
 /// Returns a cloud with a feature that refers to a Secret, an external Ceph, an external memcached and a role with the

@@ -84,6 +84,7 @@ fn dry_run(world: &World, spec: &Value) -> (bool, String) {
     command.arg("--kubeconfig").arg(world.cluster().kubeconfig());
     command.args(["apply", "--server-side", "--dry-run=server", "-f", "-"]);
     let output = output_with_input(&mut command, &object.to_string()).unwrap();
+    world.record_output(&["kubectl", "apply", "--dry-run=server"], &output);
     (output.status.success(), String::from_utf8(output.stderr).unwrap())
 }
 

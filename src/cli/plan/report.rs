@@ -25,12 +25,17 @@ pub(crate) struct PlanReport {
     /// Whether osdpl made the plan without a cluster.
     #[serde(rename = "offline")]
     pub is_offline: bool,
-    /// Whether the plan is for a spec that differs from the spec in the cluster.
+    /// Whether the plan is for a spec that differs from the spec in the cluster, or for a resource that the cluster
+    /// does not have yet. False for a plan without a cluster.
     #[serde(rename = "change")]
     pub is_change: bool,
     /// Whether osdpl refuses the spec. The operator then changes nothing for this spec.
     pub refused: bool,
     pub releases: Vec<ReleasePlan>,
+    /// The number of releases that a plan without a cluster installs: at once, after the releases that they need, or
+    /// once their errors are fixed.
+    #[serde(skip)]
+    pub installs: usize,
     /// The changes of node labels, and of the annotation in which osdpl lists its labels.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeLabels>,
@@ -237,7 +242,7 @@ impl ReleasePlan {
 }
 
 /// Returns the kind of a step, its action and its message.
-fn describe_step(step: &Step) -> (Kind, Option<String>, String) {
+pub(super) fn describe_step(step: &Step) -> (Kind, Option<String>, String) {
     match step {
         Step::Do(action, why) => (Kind::Do, Some(action.to_string()), why.to_string()),
         Step::Wait(wait @ Wait::Blocked { reason, .. }) => (Kind::Wait, None, format!("{reason}: {wait}")),

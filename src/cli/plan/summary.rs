@@ -48,12 +48,19 @@ impl PlanReport {
             .collect()
     }
 
-    /// Returns one sentence with the number of releases for each `Kind` of step.
+    /// Returns one sentence with the number of releases for each `Kind` of step. For a plan without a cluster, the
+    /// sentence has the number of releases that would be installed, and of those that would wait for another reason
+    /// than their needs.
     pub(super) fn summary(&self) -> String {
         let count = |kind: Kind| self.releases.iter().filter(|release| release.kind == kind).count();
         if self.is_offline {
             let condition = if self.refused { ", once the errors above are fixed" } else { "" };
-            return format!("{} would be installed{condition}.", count_releases(self.releases.len()));
+            let unmanaged = count(Kind::Ready);
+            let waiting = match self.releases.len() - self.installs - unmanaged {
+                0 => String::new(),
+                count => format!("; {count} would wait for the reasons above"),
+            };
+            return format!("{} would be installed{condition}{waiting}.", count_releases(self.installs));
         }
         let (ready, act, settle, wait) = (count(Kind::Ready), count(Kind::Do), count(Kind::Settle), count(Kind::Wait));
         match (act, settle, wait) {

@@ -11,7 +11,7 @@ use osdpl_values::yaml::{self, LocatedNode};
 /// The parsed cases of a file.
 pub(crate) struct Suite {
     /// The path of the file with the `OpenStackDeployment` for those cases that have neither `file` nor `spec`. The
-    /// path is relative to the folder of the file of cases.
+    /// path is relative to the folder that contains the test file.
     pub file: Option<String>,
     /// The cases of the file. Valid cases run even if another case is invalid.
     pub cases: Vec<Result<Case, InvalidCase>>,
@@ -180,7 +180,10 @@ mod tests {
             (with("{refused: x}\n  - {warns: y}"), "valid"),
             (with("{release: a, path: b..c, exists: true}"), "cases.yaml:5: \"b..c\" is not a valid path"),
             (with("{release: a, path: b, equals: null}"), "valid"),
-            (with("{release: a, path: b, matches: '([a'}"), "cases.yaml:5: `matches` is not a regular expression: "),
+            (
+                with("{release: a, path: b, matches: '([a'}"),
+                "cases.yaml:5: `matches` is not a usable regular expression: ",
+            ),
             (with("{release: a, holds: 'a ==='}"), "cases.yaml:5: `a ===` is not a valid CEL expression"),
             ("# nothing\n".to_owned(), "cases.yaml: the file is empty; write cases below `cases`"),
             ("apiVersion: v1\n".to_owned(), "cases.yaml: this is a Kubernetes object, not a file of cases; name"),

@@ -14,7 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::{Catalog, Errors, Files, Text, file};
-use osdpl_values::{CollectSorted, canonical, sha256, yaml};
+use osdpl_values::yaml::{self, LocatedNode};
+use osdpl_values::{CollectSorted, canonical, sha256};
 
 /// The prefixes of an addition's keys, each with the folder of the catalogue that the prefix stands for. For example,
 /// the key `services.skyline.yaml` stands for the file `values/services/skyline.yaml`.
@@ -31,6 +32,10 @@ const FOLDERS: [(&str, &str); 7] = [
 /// The path of the chart lock, the file with the pinned version of each chart. An addition can add entries to the lock,
 /// but can't replace it.
 const LOCK: &str = "values/lock.yaml";
+
+/// The maximum size of the files of all additions, in bytes ([`LocatedNode::size`]). A `ConfigMap` has at most 1 MiB,
+/// but its aliases could repeat a value thousands of times.
+const MAX_SIZE: usize = 4 << 20;
 
 /// The catalogue files in one `ConfigMap` of a user.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,7 +78,8 @@ pub fn has_catalog_keys<'a>(mut keys: impl Iterator<Item = &'a String>) -> bool 
 pub struct RejectedAddition {
     /// The name of the `ConfigMap` in messages: `ConfigMap openstack/edge`.
     pub source: String,
-    /// The errors of the addition, one per line. Each error names the key and the remedy, and usually also the line.
+    /// The errors of the addition, one per line. Each error names the key in the `ConfigMap`, except for errors that no
+    /// single file causes, such as a cycle of releases.
     pub message: String,
 }
 
@@ -94,6 +100,8 @@ struct AddedFile {
     key: String,
     path: String,
     text: String,
+    /// The size of the file, in which the content of an anchor counts again for each alias.
+    size: usize,
 }
 
 impl AddedFile {
@@ -107,7 +115,8 @@ impl AddedFile {
 /// Adds the files of the additions to the catalogue `base`, and rejects additions with errors.
 ///
 /// osdpl reads the additions in the order of the `ConfigMap`s' namespaces and names. If two additions contain a file
-/// with the same path, osdpl rejects the addition that it reads second.
+/// with the same path, osdpl rejects the addition that it reads second. Several additions can contain `lock.yaml`, but
+/// osdpl rejects an addition that pins a chart which the catalogue or an earlier addition already pins.
 ///
 /// # Errors
 /// Returns all errors of `base` if `base` has errors even without additions.
@@ -153,6 +162,7 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
 fn read(base: &Files, addition: &Addition, before: &[AddedFile]) -> Result<Vec<AddedFile>, String> {
     let mut files = Vec::new();
     let mut errors = Vec::new();
+    let mut total: usize = before.iter().map(|given| given.size).sum();
     for (key, text) in &addition.data {
         let Some(path) = path(key) else {
             errors.push(format!(
@@ -173,7 +183,18 @@ fn read(base: &Files, addition: &Addition, before: &[AddedFile]) -> Result<Vec<A
                 other.source
             ));
         }
-        files.push(AddedFile { source: addition.source.clone(), key: key.clone(), path, text: text.clone() });
+        // If the file is no valid YAML, the loader of the catalogue reports the error.
+        let size = yaml::parse::<LocatedNode>(&path, text).map_or(0, |tree| tree.size());
+        total += size;
+        if total > MAX_SIZE {
+            errors.push(format!(
+                "key {key:?}: with this file, the additions of the cloud have more than {} MiB, including the content \
+                 of aliases; use fewer aliases, or shorten the files",
+                MAX_SIZE >> 20
+            ));
+            break;
+        }
+        files.push(AddedFile { source: addition.source.clone(), key: key.clone(), path, text: text.clone(), size });
     }
     if errors.is_empty() { Ok(files) } else { Err(errors.join("\n")) }
 }
@@ -207,7 +228,8 @@ fn own_pins(base: &Files) -> BTreeMap<String, file::Pin> {
 
 /// Returns the pin of each chart in the file `lock.yaml` of an addition. `text` is the content of this file.
 ///
-/// Returns an error if the catalogue `base` or an earlier addition already pins one of these charts.
+/// Returns an error if the file is not a valid chart lock, or if the catalogue `base` or an earlier addition already
+/// pins one of these charts.
 fn pinned(base: &Files, text: &str, before: &[AddedFile]) -> Result<BTreeMap<String, file::Pin>, String> {
     let read = |text: &str| Text::from(text).read::<file::Lock>(LOCK).map(|lock| lock.charts);
     let mut known: BTreeSet<String> = own_pins(base).into_keys().collect_set();
@@ -244,8 +266,9 @@ fn with(base: &Files, given: &[AddedFile]) -> Files {
     files
 }
 
-/// Groups the errors by the addition that causes them: maps `Addition::source` to the errors as text. In the text, the
-/// key (`key "presets.edge.yaml"`) replaces the path of the addition's file, because users know the key.
+/// Groups the errors by the addition that causes them: maps `Addition::source` to the errors as text. Leaves out errors
+/// that name no file of an addition. In the text, the key (`key "presets.edge.yaml"`) replaces the path of the
+/// addition's file, because users know the key.
 fn group_by_source(errors: &Errors, given: &[AddedFile]) -> BTreeMap<String, String> {
     let mut errors_by_source: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for error in &errors.0 {
@@ -380,6 +403,33 @@ mod tests {
             "{refused:?}"
         );
         assert!(catalog.added.is_empty());
+    }
+
+    #[test]
+    fn limits_the_size_with_aliases() {
+        let preset = |name: &str, aliases: usize| {
+            let text = format!("&a {}{}", "x".repeat(16 << 10), ", *a".repeat(aliases));
+            let release = format!("{{front: {{values: {{conf: {{region: [{text}]}}}}}}}}");
+            let text = format!("preset: {name}\ndescription: x\nfragments: [{{releases: {release}}}]\n");
+            (format!("presets.{name}.yaml"), text)
+        };
+        let addition = |source: &str, files: Vec<(String, String)>| {
+            Addition::new("openstack", source, files.into_iter().collect())
+        };
+        let good = || addition("good", vec![preset("good", 60)]);
+        let (catalog, refused) = extended(&[good(), addition("more", vec![preset("more", 60)])]);
+        assert!(refused.is_empty() && catalog.presets.contains_key("more"), "{refused:?}");
+        let document = "\"presets.bad0.yaml\":3:";
+        let all = "\"presets.bad10.yaml\": with this file, the additions of the cloud have more than 4 MiB, including";
+        for (aliases, problem) in [(4000, document), (110, all)] {
+            let names = (0..36).map(|index| format!("bad{index}"));
+            let bad = addition("bad", names.map(|name| preset(&name, aliases)).collect());
+            let (catalog, refused) = extended(&[bad, good()]);
+            let [refused] = &refused[..] else { panic!("{refused:?}") };
+            assert!(refused.starts_with("ConfigMap openstack/bad: key ") && refused.contains(problem), "{refused}");
+            assert!(refused.contains("use fewer aliases"), "{refused}");
+            assert!(catalog.presets.contains_key("good") && !catalog.presets.contains_key("bad0"));
+        }
     }
 
     #[test]

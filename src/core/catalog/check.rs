@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::did_you_mean;
-use super::{Body, Catalog, Component, Error, Fragment, WorkloadKind};
+use super::{Body, Catalog, Component, Error, Fragment, Release, WorkloadKind};
 use osdpl_values::CollectSorted;
 use osdpl_values::expr::{Expression, Template};
 
@@ -17,6 +17,8 @@ pub(crate) fn check(catalog: &Catalog) -> Vec<Error> {
     rollout(catalog, &mut errors);
     credentials(catalog, &mut errors);
     conditions(catalog, &mut errors);
+    instance_digests(catalog, &mut errors);
+    early_expressions(catalog, &mut errors);
     check_facts(catalog, &mut errors);
     for feature in catalog.features.values() {
         let wrong = super::secrets::check(feature).into_iter();
@@ -76,13 +78,13 @@ fn fragments(catalog: &Catalog) -> impl Iterator<Item = &Fragment> {
 }
 
 /// Checks that no condition reads a credential or a Secret. Everybody can see whether a condition is true, and could
-/// infer the secret from that.
+/// infer the secret from the result.
 fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
     let fragments = fragments(catalog).filter_map(|fragment| Some((fragment.file.as_str(), fragment.when.as_ref()?)));
-    let certificates = catalog.features.values().flat_map(|feature| {
-        feature.certificates.iter().filter_map(|entry| Some((feature.file.as_str(), entry.when.as_ref()?)))
+    let daemonsets = releases(catalog).flat_map(|(file, _, release)| {
+        release.daemonsets.values().filter_map(move |own| Some((file, own.when.as_ref()?)))
     });
-    let all = fragments.chain(early_conditions(catalog)).chain(certificates);
+    let all = fragments.chain(early_conditions(catalog)).chain(daemonsets);
     for (file, when) in all.filter(|(_, when)| when.is_secret()) {
         let problem = format!(
             "the condition `{}` reads a secret, but everybody can see whether the condition is true; let it read only the spec",
@@ -90,6 +92,27 @@ fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
         );
         errors.push(Error::Other { file: file.to_owned(), problem });
     }
+}
+
+/// Checks that no `instanceDigest` reads a credential or a Secret. The operator writes the result to a label of helm's
+/// record of the release, and labels must not contain secrets.
+fn instance_digests(catalog: &Catalog, errors: &mut Vec<Error>) {
+    for (file, name, release) in releases(catalog) {
+        let Some(digest) = release.instance_digest.as_ref().filter(|digest| digest.is_secret()) else { continue };
+        let problem = format!(
+            "releases.{name}.instanceDigest: `{}` reads a secret, but the operator writes the result to a label; read a digest of the secret, such as ceph.libvirt.digest, or the spec",
+            digest.source()
+        );
+        errors.push(Error::Other { file: file.to_owned(), problem });
+    }
+}
+
+/// Returns every release of the catalogue, with the path of its service's file and its name.
+fn releases(catalog: &Catalog) -> impl Iterator<Item = (&str, &str, &Release)> {
+    catalog.services.values().flat_map(|service| {
+        let releases = service.releases.iter();
+        releases.map(|(name, release)| (service.file.as_str(), name.as_str(), &**release))
+    })
 }
 
 /// Checks that the components to which a release refers (`needs`, `awaits`, `alongside`, `quorum`, `hosts`) exist.
@@ -170,7 +193,7 @@ fn presets(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Returns each credential that a text mentions as `credentials.<service>.<name>`, as a pair of service and name.
+/// Returns each credential that `text` mentions as `credentials.<service>.<name>`, as a pair of service and name.
 pub fn credentials_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split("credentials.").skip(1).filter_map(|rest| {
         let is_name = |character: char| character.is_alphanumeric() || character == '_';
@@ -208,7 +231,7 @@ fn credentials(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Returns the first cycle of releases that need or await components of each other, as a text such as
+/// Returns the first cycle of releases that need or await components of each other, as a string such as
 /// `nova → neutron → nova`; `None` if there is no cycle.
 fn cycle(catalog: &Catalog) -> Option<String> {
     let releases = || catalog.services.values().flat_map(|service| &service.releases);
@@ -242,36 +265,61 @@ fn walk<'a>(
     found
 }
 
-/// Checks the expressions that read the variable `facts`.
+/// Checks the expressions that osdpl evaluates before it installs any release: the conditions that
+/// [`early_conditions`] returns, and the expressions in the list `secrets` of a feature's `certificates`.
 ///
-/// The variable contains the facts that Jobs of releases record (`facts` in a service's file). A Job can record facts
-/// only after helm has installed the Job's release. So conditions that osdpl evaluates before it installs any release
-/// must not read `facts`. All other expressions may read `facts.<release>` only if a Job of `<release>` records facts.
-fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
-    for (file, when) in early_conditions(catalog).filter(|(_, when)| when.uses_variable("facts")) {
-        let problem = format!(
-            "the condition `{}` reads facts, which are unknown until the releases are installed; let it read only the spec, or move it to the `when` of a fragment",
-            when.source()
-        );
-        errors.push(Error::Other { file: file.to_owned(), problem });
+/// These expressions must not read the variable `facts`: it contains the facts that Jobs of releases record, and a Job
+/// can record facts only after helm has installed the Job's release. The expressions must not read the variable
+/// `release` either, because osdpl evaluates them for the whole cloud, and not for one release.
+fn early_expressions(catalog: &Catalog, errors: &mut Vec<Error>) {
+    let late_variable = |expression: &Expression| {
+        // A macro such as `releases.exists(release, …)` has a variable of its own.
+        let uses = |name: &str| expression.uses_variable(name) && !expression.source().contains(&format!("({name},"));
+        let facts = "facts, which are unknown until the releases are installed; let it read only the spec";
+        let release = "`release`, which only expressions about one release can read; read `releases.<name>` instead";
+        uses("facts").then_some(facts).or_else(|| uses("release").then_some(release))
+    };
+    for (file, when) in early_conditions(catalog) {
+        // The catalogue keeps its expressions. To save memory, compile a copy.
+        if let Some(problem) = late_variable(&Expression::lazy(when.source())) {
+            let problem = format!("the condition `{}` reads {problem}", when.source());
+            errors.push(Error::Other { file: file.to_owned(), problem });
+        }
     }
-    let releases = || catalog.services.values().flat_map(|service| &service.releases);
+    for feature in catalog.features.values() {
+        let sources = feature.certificates.iter().flat_map(|entry| Template::expressions(&entry.secrets.values()));
+        for expression in sources.map(|source| Expression::lazy(&source)) {
+            let secret = "a secret, which is unknown when osdpl evaluates the expression; let it read only the spec";
+            let secret = expression.is_secret().then_some(secret);
+            let Some(problem) = late_variable(&expression).or(secret) else { continue };
+            let problem = format!("certificates: the expression `{}` reads {problem}", expression.source());
+            errors.push(Error::Other { file: feature.file.clone(), problem });
+        }
+    }
+}
+
+/// Checks that the expressions of fragments and releases read `facts.<release>` only if a Job of `<release>` records
+/// facts (`facts` in a service's file).
+fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
     let releases_with_facts: Vec<&str> =
-        releases().filter(|(_, release)| release.facts.is_some()).map(|(name, _)| name.as_str()).collect();
+        releases(catalog).filter(|(.., release)| release.facts.is_some()).map(|(_, name, _)| name).collect();
     let mut check_expression = |file: &str, field: &str, expression: &str| {
         for name in releases_of_facts(expression).filter(|name| !releases_with_facts.contains(name)) {
-            errors.push(unknown(
-                file,
-                field.to_owned(),
-                "release with facts",
-                name,
-                releases_with_facts.iter().copied(),
-            ));
+            let hint = did_you_mean(name, releases_with_facts.iter().copied());
+            let problem = format!(
+                "{field}: the expression reads facts.{name}, but no release {name:?} sets `facts`{hint}; correct the name, or set `facts` in the file of the release's service"
+            );
+            errors.push(Error::Other { file: file.to_owned(), problem });
         }
     };
-    for service in catalog.services.values() {
-        for (name, release) in &service.releases {
-            check_expression(&service.file, &format!("releases.{name}.values"), &expressions(&release.base));
+    for (file, name, release) in releases(catalog) {
+        check_expression(file, &format!("releases.{name}.values"), &expressions(&release.base));
+        if let Some(digest) = &release.instance_digest {
+            check_expression(file, &format!("releases.{name}.instanceDigest"), digest.source());
+        }
+        for (daemonset, own) in &release.daemonsets {
+            let when = own.when.as_ref().map_or("", Expression::source);
+            check_expression(file, &format!("releases.{name}.daemonsets.{daemonset}.when"), when);
         }
     }
     for Fragment { file, field, when, named, every, .. } in fragments(catalog) {
@@ -284,7 +332,7 @@ fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
 }
 
 /// Returns the expressions (`${…}`) in values that a fragment or service sets, one per line, including expressions
-/// within longer strings and within lists. Returns an empty text if the values do not contain the word `facts`.
+/// within longer strings and within lists. Returns an empty string if the values do not contain the word `facts`.
 fn expressions(body: &Body) -> String {
     // Only values with the word `facts` can read facts. Do not parse other values, because parsing is slow.
     if !body.source.contains("facts") {
@@ -295,13 +343,10 @@ fn expressions(body: &Body) -> String {
 
 /// Returns the conditions that osdpl evaluates before it installs any release, each with its file.
 ///
-/// These conditions decide which releases and components are part of the cloud, and whether a spec is valid.
+/// These conditions decide which releases and components are part of the cloud, whether a spec is valid, and which
+/// certificates the cloud needs.
 fn early_conditions(catalog: &Catalog) -> impl Iterator<Item = (&str, &Expression)> {
-    let services = catalog.services.values().flat_map(|service| {
-        let releases = service.releases.values();
-        releases.map(move |release| (service.file.as_str(), release))
-    });
-    let releases = services.flat_map(|(file, release)| {
+    let releases = releases(catalog).flat_map(|(file, _, release)| {
         let needs = release.needs.iter().chain(&release.waits_for).chain(&release.alongside);
         let needs = needs.filter_map(|need| need.when.as_ref());
         release.when.iter().chain(needs).map(move |when| (file, when))
@@ -309,7 +354,11 @@ fn early_conditions(catalog: &Catalog) -> impl Iterator<Item = (&str, &Expressio
     let features = catalog.features.values().map(|feature| (feature.file.as_str(), &feature.checks));
     let presets = catalog.presets.values().map(|preset| (preset.file.as_str(), &preset.checks));
     let checks = features.chain(presets);
-    releases.chain(checks.flat_map(|(file, checks)| checks.iter().map(move |check| (file, &check.when))))
+    let certificates = catalog.features.values().flat_map(|feature| {
+        feature.certificates.iter().filter_map(|entry| Some((feature.file.as_str(), entry.when.as_ref()?)))
+    });
+    let checks = checks.flat_map(|(file, checks)| checks.iter().map(move |check| (file, &check.when)));
+    releases.chain(checks).chain(certificates)
 }
 
 /// Returns the names of the releases whose facts an expression reads, such as `nova` for `facts.nova`, and `ceph-rgw`
@@ -351,22 +400,22 @@ mod tests {
         for (text, expected) in [
             (
                 with("region: '${spec.region}'", "region: '${facts.store.region}'"),
-                "releases.front.values: there is no release with facts \"store\"",
+                "releases.front.values: the expression reads facts.store, but no release \"store\" sets `facts`",
             ),
             (
                 with(
                     "    plainJobs",
                     "    facts: made\n    fragments: [{when: has(facts.frnt.a), values: {a: 1}}]\n    plainJobs",
                 ),
-                "releases.front.fragments[0].when: there is no release with facts \"frnt\" (did you mean \"front\"?)",
+                "releases.front.fragments[0].when: the expression reads facts.frnt, but no release \"frnt\" sets `facts` (did you mean \"front\"?)",
             ),
             (
                 with("region: '${spec.region}'", "region: 'in ${facts.store.region}'"),
-                "releases.front.values: there is no release with facts \"store\"",
+                "releases.front.values: the expression reads facts.store, but no release \"store\" sets `facts`",
             ),
             (
                 with("region: '${spec.region}'", "region: [{name: '${facts.store.region}'}]"),
-                "releases.front.values: there is no release with facts \"store\"",
+                "releases.front.values: the expression reads facts.store, but no release \"store\" sets `facts`",
             ),
             (
                 with(
@@ -386,6 +435,47 @@ mod tests {
         ] {
             let errors = Catalog::load(&files(&[("values/services/front.yaml", &text)])).unwrap_err().to_string();
             assert!(errors.contains(expected), "{expected}\n{errors}");
+        }
+    }
+
+    #[test]
+    fn checks_conditions_of_daemon_sets_and_digests_of_instances() {
+        let front = files(&[])["values/services/front.yaml"].as_written().into_owned();
+        let daemonset =
+            |when: &str| format!("daemonsets: {{agent: {{form: conf, component: front/agent, when: {when}}}}}");
+        for (line, expected) in [
+            (daemonset("has(facts.frnt.a)"), "releases.front.daemonsets.agent.when: the expression reads facts.frnt"),
+            (daemonset("credentials.a.b == 'x'"), "the condition `credentials.a.b == 'x'` reads a secret"),
+            ("instanceDigest: facts.frnt.a".into(), "releases.front.instanceDigest: the expression reads facts.frnt"),
+            (
+                "instanceDigest: credentials.front.user".into(),
+                "releases.front.instanceDigest: `credentials.front.user` reads a secret",
+            ),
+            ("when: release.name == 'x'".into(), "the condition `release.name == 'x'` reads `release`"),
+        ] {
+            let text = front.replace("    plainJobs", &format!("    {line}\n    plainJobs"));
+            let errors = Catalog::load(&files(&[("values/services/front.yaml", &text)])).unwrap_err().to_string();
+            assert!(errors.contains(expected), "{expected}\n{errors}");
+        }
+    }
+
+    #[test]
+    fn rejects_certificates_that_read_late_variables() {
+        for (certificate, expected) in [
+            ("when: has(facts.front.a), secrets: []", "the condition `has(facts.front.a)` reads facts"),
+            ("when: release.name == 'x', secrets: []", "the condition `release.name == 'x'` reads `release`"),
+            ("secrets: [{name: '${facts.front.a}'}]", "certificates: the expression `facts.front.a` reads facts"),
+            ("secrets: [{name: 'x-${release.name}'}]", "certificates: the expression `release.name` reads `release`"),
+            (
+                "secrets: [{name: '${credentials.a.b}'}]",
+                "certificates: the expression `credentials.a.b` reads a secret",
+            ),
+        ] {
+            let text = format!(
+                "feature: seal\ndescription: x\nschema: {{type: object}}\ndefault: {{}}\ncertificates: [{{field: spec.x, keys: {{}}, {certificate}}}]\n"
+            );
+            let errors = Catalog::load(&files(&[("values/features/seal.yaml", &text)])).unwrap_err().to_string();
+            assert!(errors.starts_with(&format!("values/features/seal.yaml: {expected}")), "{expected}\n{errors}");
         }
     }
 }

@@ -28,7 +28,8 @@ impl Catalog {
     /// built-in files.
     ///
     /// # Errors
-    /// Returns all errors of all files.
+    /// Returns the errors in all files. The checks that compare the files with each other run only if no file has an
+    /// error.
     pub fn load(files: &Files) -> Result<Self, Errors> {
         let mut loader = Loader { files, errors: Vec::new(), is_user_provided: true, release_index: Arc::default() };
         let catalog = loader.load();
@@ -204,7 +205,7 @@ impl Loader<'_> {
         let when = self.condition(path, &format!("{field}.when"), entry.when);
         let every = entry.every.map(|every| ValuesForEvery::new(every, &self.release_index));
         if let Some(every) = every.as_ref().filter(|_| self.is_user_provided) {
-            self.expressions(path, &format!("{field}.every"), &every.unfiltered);
+            self.expressions(path, &format!("{field}.every.values"), &every.unfiltered);
         }
         let mut named = BTreeMap::new();
         for (release, body) in entry.releases {
@@ -261,7 +262,11 @@ impl Loader<'_> {
         for (index, entry) in entries.into_iter().enumerate() {
             let field = format!("certificates[{index}]");
             let when = self.condition(path, &format!("{field}.when"), entry.when);
-            let secrets = self.body(path, &field, Values::from_iter([("secrets".into(), entry.secrets)]), Vec::new());
+            let secrets = Values::from_iter([("secrets".into(), entry.secrets)]);
+            let secrets = Body::new(&secrets.into(), Vec::new());
+            if self.is_user_provided {
+                self.expressions(path, &field, &secrets);
+            }
             let file::Certificates { field, keys, user_provided, .. } = entry;
             certificates.push(Certificates { when, field, secrets, keys, user_provided });
         }
@@ -299,26 +304,24 @@ impl Loader<'_> {
         });
         let body = Body::new(&values.into(), unset);
         if self.is_user_provided {
-            self.expressions(path, field, &body);
+            self.expressions(path, &format!("{field}.values"), &body);
         }
         body
     }
 
-    /// Compiles the expressions in `body`, the values for one release, and adds an error for the first one that can't
-    /// be compiled.
+    /// Compiles the expressions in `body`, and adds an error for the first expression that can't be compiled. `field`
+    /// is the field of the file that contains the values of `body`.
     fn expressions(&mut self, path: &str, field: &str, body: &Body) {
         if let Err((at, error)) = body.check_expressions() {
             let near = at.keys().last().map_or("", |key| key);
-            self.expression(path, &format!("{field}.values.{at}"), near, error);
+            self.expression(path, &format!("{field}.{at}"), near, error);
         }
     }
 
     fn expression(&mut self, path: &str, field: &str, near: &str, error: osdpl_values::expr::Error) {
         let text = self.files.get(path).map(Text::as_written).unwrap_or_default();
-        let line = text
-            .lines()
-            .position(|line| line.contains(error.expression()) || line.contains(near))
-            .map_or(0, |line| line + 1);
+        let line_with = |part: &str| text.lines().position(|line| line.contains(part));
+        let line = line_with(error.expression()).or_else(|| line_with(near)).map_or(0, |line| line + 1);
         self.errors.push(Error::Expression { file: path.into(), line, field: field.into(), error });
     }
 }

@@ -13,9 +13,9 @@ fn loads_and_filters_keys_by_chart() {
     assert_eq!(catalog.provider(&Component::parse("front/api").unwrap()), Some(("front", "front")));
 }
 
-/// Files with one mistake each: the path, a text in the file of the fixture, the text that replaces it, and the beginning
-/// of the expected error. If the first text is empty, the second one is the whole file.
-const MISTAKES: [(&str, &str, &str, &str); 18] = [
+/// Mistakes in catalogue files: the path of the file, a string in the fixture's file, the string's replacement, and the
+/// beginning of the expected error. If the string is empty, the replacement is the whole file.
+const MISTAKES: [(&str, &str, &str, &str); 19] = [
     (
         "presets/small.yaml",
         "",
@@ -32,7 +32,7 @@ const MISTAKES: [(&str, &str, &str, &str); 18] = [
         "presets/small.yaml",
         "",
         "preset: small\ndescription: x\nservices: [stor]\n",
-        "presets/small.yaml: services: there is no service \"stor\" (did you mean \"store\"?); correct the name, or add a file that declares it",
+        "presets/small.yaml: services: there is no service \"stor\" (did you mean \"store\"?); correct the name, or declare it in a catalogue file",
     ),
     (
         "presets/small.yaml",
@@ -86,13 +86,13 @@ const MISTAKES: [(&str, &str, &str, &str); 18] = [
         "values/services/front.yaml",
         "    needs: [{component: store/server}]",
         "    awaits: [{component: front/api}]",
-        "releases need each other in a cycle: front → front; remove one",
+        "releases need each other in a cycle: front → front; move one",
     ),
     (
         "values/services/front.yaml",
         "store/server",
         "front/api",
-        "releases need each other in a cycle: front → front; remove one",
+        "releases need each other in a cycle: front → front; move one",
     ),
     (
         "values/services/front.yaml",
@@ -105,6 +105,12 @@ const MISTAKES: [(&str, &str, &str, &str); 18] = [
         "${spec.region}",
         "${spec.region",
         "values/services/front.yaml:11: releases.front.values.conf.region: \"${spec.region\" has a `${` without its `}`",
+    ),
+    (
+        "values/features/colour.yaml",
+        "fragments:",
+        "certificates: [{field: spec.x, keys: {}, secrets: [{name: '${spec.x'}]}]\nfragments:",
+        "values/features/colour.yaml:5: certificates[0].secrets.name: \"${spec.x\" has a `${` without its `}`",
     ),
     (
         "values/services/front.yaml",

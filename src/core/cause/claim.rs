@@ -1,6 +1,10 @@
 //! Explains why volume claims have no volume, and suggests commands that delete the claims that will never get a
 //! volume.
 
+use std::collections::BTreeSet;
+
+use osdpl_values::CollectSorted;
+
 use super::Facts;
 use crate::health::pod::{OwnerKind, UnreadyPod};
 use crate::observed::{Claim, ClaimPhase};
@@ -19,24 +23,16 @@ pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) 
         let claim = *facts.claims.get(&(namespace, name.as_str()))?;
         let (why, stuck) = why(facts, claim)?;
         // With volumeBindingMode WaitForFirstConsumer, a claim gets a volume only after the scheduler has placed the
-        // pod. So a claim without a volume may be normal. Report the claim only if a StorageClass is missing, if the
-        // claim's provisioner reports an error, or if the scheduler's message is about volumes.
+        // pod. So a claim without a volume may be normal. Report the claim only if a person must act, if the claim's
+        // provisioner reports an error, or if the scheduler's message is about volumes.
         let has_error = facts.provisioners.contains_key(&(namespace, name.as_str()));
         if !stuck && !has_error && !is_about_volumes(scheduler) {
             return None;
         }
         let size = if claim.size.is_empty() { String::new() } else { format!(" ({})", claim.size) };
-        let mut message = format!("claim {name}{size} is pending: {why}");
+        let mut message = format!("claim {name}{size} is not bound: {why}");
         if stuck {
-            let commands = commands(facts, claim, pod);
-            let remedy = match claim.class {
-                Some(_) => "create the StorageClass",
-                None => "mark a StorageClass as the default",
-            };
-            message = format!(
-                "{message}; {remedy}, or delete the objects that request the volume ({commands}), then set \
-                 spec.storageClass to an existing StorageClass"
-            );
+            message = format!("{message}; {}", remedy(facts, claim, pod));
         }
         Some(Waiting { claim: &claim.name, message, stuck })
     })
@@ -51,12 +47,13 @@ fn is_about_volumes(scheduler: &str) -> bool {
         .any(|word| message.contains(word))
 }
 
-/// Returns the reason why a claim has no volume; `None` if the claim has a volume. The boolean is true if the claim's
-/// StorageClass or the default StorageClass is missing. Then a person must act.
+/// Returns the reason why a claim has no volume; `None` if the claim has a volume. The boolean is true if a person must
+/// act, because the claim has lost its volume, or because the claim's StorageClass or the default StorageClass is
+/// missing.
 fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
     match claim.phase {
         ClaimPhase::Bound => return None,
-        ClaimPhase::Lost => return Some(("its volume and its data are lost".into(), false)),
+        ClaimPhase::Lost => return Some(("its volume and its data are lost".into(), true)),
         ClaimPhase::Pending => {}
     }
     let classes = facts.classes.as_ref();
@@ -79,6 +76,27 @@ fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
     })
 }
 
+/// Returns the remedy for a claim that gets no volume until a person acts.
+fn remedy(facts: &Facts<'_>, claim: &Claim, pod: &UnreadyPod) -> String {
+    if claim.phase == ClaimPhase::Lost {
+        let kubectl = format!("kubectl -n {} delete", claim.namespace);
+        return format!(
+            "restore the PersistentVolume if the storage still has the data, or delete the claim and the pod to get \
+             an empty volume ({kubectl} pvc {} --wait=false; {kubectl} pod {})",
+            claim.name, pod.name
+        );
+    }
+    let create = match claim.class {
+        Some(_) => "create the StorageClass",
+        None => "mark a StorageClass as the default",
+    };
+    let commands = commands(facts, claim, pod);
+    format!(
+        "{create}, or delete the objects that request the volume ({commands}) and then set spec.storageClass to an \
+         existing StorageClass"
+    )
+}
+
 /// Returns the commands that delete a claim which can never get a volume. If the claim belongs to a `StatefulSet`, the
 /// commands also delete the `StatefulSet`, which would otherwise recreate the same claim.
 fn commands(facts: &Facts<'_>, claim: &Claim, pod: &UnreadyPod) -> String {
@@ -89,8 +107,8 @@ fn commands(facts: &Facts<'_>, claim: &Claim, pod: &UnreadyPod) -> String {
     }
 }
 
-/// Returns the commands that delete a `StatefulSet` and its claims without a volume. helm then creates the
-/// `StatefulSet` again, and Kubernetes creates the claims again, with the StorageClass that the values now set.
+/// Returns the commands that delete a `StatefulSet` and its pending claims. helm then creates the `StatefulSet` again,
+/// and Kubernetes creates the claims again, with the StorageClass that the values now set.
 ///
 /// The objects must be deleted, because Kubernetes allows no change to the StorageClass of a claim or to the claim
 /// templates of a `StatefulSet`. If all claims of a pod have volumes, the commands keep the pod running.
@@ -110,9 +128,10 @@ pub fn deletion_commands<'a>(claims: impl Iterator<Item = &'a Claim>, namespace:
     if waiting.is_empty() {
         return set;
     }
-    let mut pods: Vec<&str> = waiting.iter().map(|(pod, ..)| *pod).collect();
-    pods.dedup();
-    format!("{set}; {kubectl} pvc {claims} --wait=false; {kubectl} pod {}", pods.join(" "))
+    // A pod can mount several claims, one for each claim template.
+    let pods: BTreeSet<&str> = waiting.iter().map(|(pod, ..)| *pod).collect_set();
+    let pods = pods.into_iter().collect::<Vec<_>>().join(" ");
+    format!("{set}; {kubectl} pvc {claims} --wait=false; {kubectl} pod {pods}")
 }
 
 /// Returns the name of the pod that mounts a claim of the `StatefulSet` `set`; `None` if the claim does not belong to

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::health::{job, pod, storage, workload};
 use crate::observed::{Claim, ClaimPhase, Class};
+use crate::scrub::Scrubber;
 
 /// The objects of a simulated cluster. Each test adds the objects that it needs.
 #[derive(Default)]
@@ -26,7 +27,8 @@ impl Cluster {
         let read = |value: Value| serde_json::from_value(value).unwrap();
         let spec = serde_json::from_value(json!({"replicas": 1})).unwrap();
         let status = serde_json::from_value(status).unwrap();
-        self.workloads.push(workload::observe(kind, &read(metadata), &spec, &status).unwrap());
+        let observed = workload::observe(kind, &read(metadata), &spec, &status, &Scrubber::default());
+        self.workloads.push(observed.unwrap());
         let labels = serde_json::from_value(labels).unwrap();
         self.services.push((own.to_owned(), labels));
         self
@@ -35,7 +37,8 @@ impl Cluster {
     fn job(mut self, name: &str) -> Self {
         let metadata = json!({"name": name, "namespace": "n", "labels": {"release_group": "nova"}});
         let metadata = serde_json::from_value(metadata).unwrap();
-        self.jobs.push(job::observe(&metadata, &job::Spec::default(), &job::Status::default()).unwrap());
+        let (spec, status) = (job::Spec::default(), job::Status::default());
+        self.jobs.push(job::observe(&metadata, &spec, &status, &Scrubber::default()).unwrap());
         self
     }
 
@@ -46,7 +49,8 @@ impl Cluster {
         spec["nodeName"] = if node.is_empty() { Value::Null } else { json!(node) };
         let metadata = serde_json::from_value(metadata).unwrap();
         let spec = serde_json::from_value(spec).unwrap();
-        self.pods.push(pod::observe(&metadata, &spec, &serde_json::from_value(status.clone()).unwrap()).unwrap());
+        let status = serde_json::from_value(status.clone()).unwrap();
+        self.pods.push(pod::observe(&metadata, &spec, &status, &Scrubber::default()).unwrap());
         self
     }
 
@@ -217,8 +221,8 @@ fn missing_class_lists_commands_to_fix() {
     let fixture =
         Cluster::default().workload(StatefulSet, "mariadb/server", 0).claim("data-server-0", Some("nope"), "Pending");
     let cause = fixture.unschedulable("StatefulSet", "server", &["data-server-0"], UNBOUND).workload_cause();
-    let expected = "server-0: claim data-server-0 (10Gi) is pending: StorageClass \"nope\" does not exist; create the StorageClass, or delete the objects that request the volume \
-                    (kubectl -n n delete statefulset server; kubectl -n n delete pvc data-server-0), then set spec.storageClass to an existing StorageClass";
+    let expected = "server-0: claim data-server-0 (10Gi) is not bound: StorageClass \"nope\" does not exist; create the StorageClass, or delete the objects that request the volume \
+                    (kubectl -n n delete statefulset server; kubectl -n n delete pvc data-server-0) and then set spec.storageClass to an existing StorageClass";
     assert_eq!(cause, (expected.to_owned(), true));
 }
 
@@ -231,6 +235,32 @@ fn keeps_pods_with_bound_claims() {
     let expected = "kubectl -n n delete statefulset server --cascade=orphan (its pods keep running); kubectl -n n delete pvc data-server-1 --wait=false; \
                     kubectl -n n delete pod server-1";
     assert_eq!(cause, expected);
+}
+
+#[test]
+fn names_each_pod_once() {
+    let fixture = Cluster::default().claim("data-server-0", Some("nope"), "Pending");
+    let claim = |name: &str, phase| Claim { phase, name: name.into(), ..fixture.claims[0].clone() };
+    let claims = [
+        claim("data-server-0", ClaimPhase::Pending),
+        claim("data-server-1", ClaimPhase::Pending),
+        claim("logs-server-0", ClaimPhase::Pending),
+        claim("logs-server-1", ClaimPhase::Bound),
+    ];
+    let commands = deletion_commands(claims.iter(), "n", "server");
+    let expected = "kubectl -n n delete pvc data-server-0 data-server-1 logs-server-0 --wait=false; kubectl -n n delete pod server-0 server-1";
+    assert!(commands.ends_with(expected), "{commands}");
+}
+
+#[test]
+fn lost_claim_needs_a_person() {
+    let message = "0/3 nodes are available: persistentvolumeclaim \"data-server-0\" bound to non-existent persistentvolume \"v\".";
+    let fixture =
+        Cluster::default().workload(StatefulSet, "mariadb/server", 0).claim("data-server-0", Some("disks"), "Lost");
+    let cause = fixture.unschedulable("StatefulSet", "server", &["data-server-0"], message).workload_cause();
+    let expected = "server-0: claim data-server-0 (10Gi) is not bound: its volume and its data are lost; restore the PersistentVolume if the storage still has the data, \
+                    or delete the claim and the pod to get an empty volume (kubectl -n n delete pvc data-server-0 --wait=false; kubectl -n n delete pod server-0)";
+    assert_eq!(cause, (expected.to_owned(), true));
 }
 
 #[test]
@@ -255,7 +285,7 @@ fn reports_provisioner_without_volume() {
     let fixture =
         Cluster::default().workload(StatefulSet, "mariadb/server", 0).claim("data-server-0", Some("disks"), "Pending");
     let fixture = fixture.class("disks").unschedulable("StatefulSet", "server", &["data-server-0"], UNBOUND);
-    let expected = "server-0: claim data-server-0 (10Gi) is pending: StorageClass \"disks\" (example.com/disks) has not created a volume yet";
+    let expected = "server-0: claim data-server-0 (10Gi) is not bound: StorageClass \"disks\" (example.com/disks) has not created a volume yet";
     assert_eq!(fixture.workload_cause(), (expected.to_owned(), false));
 }
 

@@ -14,8 +14,8 @@ pub struct DeclaredCeph {
     /// The status of Rook's `CephCluster`; `None` if Rook does not run Ceph, or if the operator could not read the
     /// status.
     pub cluster: Option<Cluster>,
-    /// The gateways (RGW) of the object store, or the reason why osdpl does not know the gateways' addresses; `None` if
-    /// the spec has no object store.
+    /// The gateways (RGW) of the object store, or the reason why osdpl can't read their settings; `None` if the spec
+    /// has no object store.
     pub gateway: Option<Result<Gateway, NotReady>>,
     /// An error for each Ceph user that a desired release needs, but that is missing in the Secret that describes the
     /// Ceph cluster. The order of the errors is the order of [`Consumer::ALL`].
@@ -48,16 +48,21 @@ pub enum NotReady {
     /// The Secret that describes the Ceph cluster is incomplete or malformed.
     #[error(transparent)]
     Malformed(#[from] SecretError),
+    /// A setting of Ceph in the spec is invalid.
+    #[error("{0}")]
+    Spec(String),
     /// Rook has not created an object that the cloud needs, or Rook reports a problem of the Ceph cluster.
     #[error("{0}")]
     Rook(String),
-    /// osdpl must write an object for the charts, but someone else has created an object with the same name. osdpl does
-    /// not overwrite it.
-    #[error("osdpl must write {0}, but osdpl did not create the existing object; delete or rename the object")]
+    /// osdpl must write an object that the cloud needs to use Ceph, but someone else has created an object with the
+    /// same name. osdpl does not overwrite it.
+    #[error(
+        "osdpl must write {0}, but osdpl did not create the existing object; if nothing uses the object, delete it"
+    )]
     Occupied(String),
     /// The spec declares another Ceph cluster than the one that contains the cloud's data.
     #[error(
-        "the declared Ceph has the fsid {found}, but the cloud's images, volumes and instances are in the Ceph with the fsid {in_use} (ConfigMap {map}), so osdpl changes nothing; declare the Ceph with the cloud's data, or delete the ConfigMap to start with an empty Ceph"
+        "the declared Ceph has the fsid {found}, but the cloud's images, volumes and instances are in the Ceph with the fsid {in_use} (ConfigMap {map}), so osdpl changes nothing; declare the Ceph with the cloud's data or, to give up this data, delete the ConfigMap"
     )]
     OtherCeph {
         /// The fsid of the Ceph cluster that the spec declares.
@@ -92,7 +97,7 @@ impl DeclaredCeph {
         self.settings.as_ref().err().cloned().or_else(missing_users).or_else(|| self.warning.clone()).or_else(gateway)
     }
 
-    /// Sets the gateways of the object store, or the reason why osdpl does not know their addresses. If the spec has no
+    /// Sets the gateways of the object store, or the reason why osdpl can't read their settings. If the spec has no
     /// object store, `gateway` is `None`.
     #[must_use]
     pub fn with_gateway(self, gateway: Option<Result<Gateway, NotReady>>) -> Self {
@@ -109,10 +114,10 @@ impl DeclaredCeph {
     /// If the spec has an object store, the variable also contains `ceph.rgw`, with these fields:
     ///
     /// * `chart`: whether the chart ceph-rgw runs the gateways
-    /// * if `chart` is true: `monitors` and `fsid` and, if the spec sets a public address, the address `public`
-    /// * if `chart` is false: the addresses `internal` and `public`
+    /// * if `chart` is true: `monitors` and `fsid` and, if the spec sets a public URL, `public`
+    /// * if `chart` is false: the URLs `internal` and `public`
     ///
-    /// Each address has `scheme`, `host` and `port`.
+    /// Each URL has `scheme`, `host` and `port`.
     pub fn variables(&self) -> Values {
         let ceph = self.settings.as_ref().ok();
         let mut variables = ceph.map(variables).unwrap_or_default();
@@ -130,9 +135,7 @@ impl DeclaredCeph {
         }
         match (&self.settings, Consumer::named(name)) {
             (Err(problem), _) => Some(problem.to_string()),
-            (Ok(ceph), Some(consumer)) if !ceph.has_user_for(consumer) => {
-                Some(ceph.missing_user_error(consumer).to_string())
-            }
+            (Ok(ceph), Some(consumer)) if !ceph.has_user_for(consumer) => Some(ceph.missing_user_reason(consumer)),
             (Ok(_), _) => None,
         }
     }

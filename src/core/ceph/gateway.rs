@@ -1,5 +1,5 @@
-//! Reads the addresses of the gateways (RGW, HTTP servers) of Ceph's object store, and builds the Secret with the cephx
-//! key for gateways that the chart ceph-rgw runs.
+//! Reads the URLs of the gateways (RGW, HTTP servers) of Ceph's object store, and builds the Secret with the cephx key
+//! for gateways that the chart ceph-rgw runs.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Ceph, CephxKey, Kind, NotReady, Object, ObjectStore, SecretData, SecretError, ValueError};
 
-/// The address of an HTTP server as a URL without path and query.
+/// The URL of an HTTP server, without path and query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     /// The scheme of the URL: `http` or `https`.
@@ -19,7 +19,7 @@ pub struct Url {
 }
 
 impl Url {
-    /// Parses the address of an HTTP server in the form `http[s]://host[:port][/]`.
+    /// Parses the URL of an HTTP server in the form `http[s]://host[:port][/]`.
     ///
     /// # Errors
     /// Returns an error if the text has another form.
@@ -55,17 +55,16 @@ impl Url {
 pub enum Gateway {
     /// Gateways that do not belong to a release of the cloud, such as the gateways that Rook runs.
     External {
-        /// The address to which the cloud's services send requests.
+        /// The URL to which the cloud's services send requests.
         internal: Url,
-        /// The address that Keystone's service catalogue shows to users of the cloud.
+        /// The URL that Keystone's service catalogue shows to users of the cloud.
         public: Url,
     },
     /// Gateways that the chart ceph-rgw runs, as a release of the cloud.
     Chart {
         /// The cephx key of `client.bootstrap-rgw`, with which each gateway creates its own Ceph user.
         key: CephxKey,
-        /// The address that Keystone's service catalogue shows to users of the cloud; `None` if the spec does not set
-        /// it.
+        /// The URL that Keystone's service catalogue shows to users of the cloud; `None` if the spec does not set it.
         public: Option<Url>,
     },
 }
@@ -73,9 +72,9 @@ pub enum Gateway {
 impl Gateway {
     /// Reads the settings of the gateways from a Secret that describes a Ceph cluster.
     ///
-    /// If the gateways do not belong to a release of the cloud, the Secret has the addresses `rgw_internal` and
-    /// `rgw_external`. If both addresses are the same, the Secret needs only one of these two keys. If the chart
-    /// ceph-rgw runs the gateways, the Secret has `bootstrap-rgw.key` instead.
+    /// If the gateways do not belong to a release of the cloud, the Secret has the URLs `rgw_internal` and
+    /// `rgw_external`. If both URLs are the same, the Secret needs only one of these two keys. If the chart ceph-rgw
+    /// runs the gateways, the Secret has `bootstrap-rgw.key` instead.
     ///
     /// # Errors
     /// Returns an error about the key that is missing or malformed.
@@ -97,7 +96,8 @@ impl Gateway {
         }
     }
 
-    /// Reads the address of Rook's gateways from `status.endpoints` of the `CephObjectStore` with the name `store`.
+    /// Reads the URL of Rook's gateways from `status.endpoints` of a `CephObjectStore`. `store` is the `namespace/name`
+    /// of the `CephObjectStore`, and `status` its status.
     ///
     /// If Rook reports both an unencrypted and an encrypted endpoint, osdpl takes the unencrypted one, because the
     /// cloud's services do not trust Rook's CA.
@@ -118,18 +118,18 @@ impl Gateway {
         Ok(Self::External { internal: url.clone(), public: url })
     }
 
-    /// Replaces the public address, which Keystone's service catalogue shows to users, with the object store's
-    /// `publicUrl`. If the spec does not set `publicUrl`, the address does not change.
+    /// Replaces the public URL, which Keystone's service catalogue shows to users, with the object store's `publicUrl`.
+    /// If the spec does not set `publicUrl`, the URL does not change.
     ///
     /// # Errors
     /// Returns an error if `publicUrl` is not a URL.
     pub fn published_by(self, store: &ObjectStore) -> Result<Self, NotReady> {
         self.with_public(store.public_url())
-            .map_err(|problem| NotReady::Rook(format!("spec.features.storage.ceph.objectStore.publicUrl: {problem}")))
+            .map_err(|problem| NotReady::Spec(format!("spec.features.storage.ceph.objectStore.publicUrl: {problem}")))
     }
 
-    /// Replaces the public address, which Keystone's service catalogue shows to users, with the URL `text`. If `text`
-    /// is `None`, the address does not change.
+    /// Replaces the public URL, which Keystone's service catalogue shows to users, with the URL `text`. If `text` is
+    /// `None`, the URL does not change.
     ///
     /// # Errors
     /// Returns an error if `text` is not a URL.
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(
             chart.variable(None).get("public"),
             None,
-            "the variable `ceph.rgw` has no public address if neither the Secret nor the spec sets one"
+            "the variable `ceph.rgw` has no public URL if the spec sets none"
         );
         let named = chart.with_public(Some("https://objects.example.org:8443")).unwrap();
         assert_eq!(
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(
             named.objects("openstack").len(),
             1,
-            "osdpl writes the Secret for gateways of the chart even if the spec sets a public address"
+            "osdpl writes the Secret for gateways of the chart even if the spec sets a public URL"
         );
         assert_eq!(named.with_public(Some("objects")), Err(ValueError::Url));
         let error = external(&[]).unwrap_err();
@@ -262,6 +262,16 @@ mod tests {
             ),
             "{error}"
         );
+    }
+
+    #[test]
+    fn an_invalid_public_url_is_an_error_of_the_spec() {
+        let gateway = external(&[("rgw_internal", "http://10.0.0.1")]).unwrap();
+        let store = json!({"objectStore": {"publicUrl": "https://objects.example.org:0"}});
+        let problem = gateway.published_by(&ObjectStore::from_feature(&store).unwrap()).unwrap_err();
+        assert!(matches!(problem, NotReady::Spec(_)), "{problem:?}");
+        let expected = "spec.features.storage.ceph.objectStore.publicUrl: the value is not a URL of the form";
+        assert!(problem.to_string().starts_with(expected), "{problem}");
     }
 
     #[test]

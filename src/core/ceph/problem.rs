@@ -29,14 +29,14 @@ pub enum ValueError {
         "the value is not UTF-8 text; in `data`, encode the text with base64 once, or store it in `stringData` without encoding"
     )]
     NotText,
-    /// The value is not base64, so it is not a cephx key.
+    /// The cephx key in the value is not base64.
     #[error(
-        "the value is not a cephx key, because it is not base64; store the one word that `ceph auth print-key` prints, without [client…] and `key =`"
+        "the cephx key is not base64; copy only the word that `ceph auth print-key client.<user>` prints, without [client…] and `key =`"
     )]
     NotBase64,
-    /// The value is base64, but the decoded bytes do not have the format of a cephx key.
+    /// The cephx key in the value is base64, but the decoded bytes do not have the format of a cephx key.
     #[error(
-        "the value is not a cephx key: it has the wrong length and may be truncated; store what `ceph auth print-key` prints"
+        "the cephx key has the wrong format or length, so it may be truncated; copy all that `ceph auth print-key client.<user>` prints"
     )]
     NotCephx,
     /// The value is not a UUID.
@@ -47,11 +47,15 @@ pub enum ValueError {
         "address {0} is invalid; write ip, ip:port, [ipv6]:port or [v2:ip:port/0,v1:ip:port/0], separated by commas"
     )]
     Address(usize),
-    /// The value is not a valid name of a Ceph user.
-    #[error("the value is not a Ceph user name; use letters, digits and . _ -")]
+    /// osdpl does not accept the name of the Ceph user.
+    #[error(
+        "osdpl does not accept the name of the Ceph user; use a name of letters, digits and . _ - that does not begin with -"
+    )]
     UserName,
-    /// The value is not a valid name of a Ceph pool.
-    #[error("the value is not a Ceph pool name; use letters, digits and . _ -")]
+    /// osdpl does not accept the name of the pool.
+    #[error(
+        "osdpl does not accept the name of the pool; use a name of letters, digits and . _ - that does not begin with -"
+    )]
     PoolName,
     /// The value does not have the form that Mirantis' layout requires.
     #[error("the value is not of the form client.<user>;<key>;<pool>:<role>:<device class>;…; write all fields")]
@@ -68,12 +72,20 @@ pub enum ValueError {
     /// The value is not the address of an HTTP server.
     #[error("the value is not a URL of the form http[s]://host[:port], without a path")]
     Url,
-    /// The spec has an object store, but the Secret contains neither the gateways' address nor the cephx key for the
-    /// chart ceph-rgw.
+    /// The spec has an object store, but the Secret contains neither the gateways' URL nor the cephx key for the chart
+    /// ceph-rgw.
     #[error(
         "the key is missing, but features.storage.ceph.objectStore needs it; set it to the gateways' URL, or set bootstrap-rgw.key if the chart ceph-rgw runs the gateways"
     )]
     NoGateway,
+    /// In Mirantis' layout, Cinder has no pool with the role `backup`, so Cinder's backup service has no pool.
+    #[error("no pool in the value has the role backup, but Cinder's backup service needs one; add such a pool")]
+    NoBackupPool,
+    /// Mirantis' layout has no key for the service.
+    #[error(
+        "the layout of Mirantis has no key for this service; describe Ceph in osdpl's layout (the guide's page Ceph)"
+    )]
+    NoKeyInLayout,
     /// The Secret contains a cephx key for none of the services.
     #[error("the key is missing, and so are the keys of all other services; set the key of at least one service")]
     NoUsers,

@@ -48,8 +48,8 @@ fn old() -> Data {
     ])
 }
 
-/// Returns a text about each object that charts mount: for a `ConfigMap`, the text contains the keys of its data; for a
-/// Secret, the Ceph user.
+/// Returns a description of each object that charts mount: for a `ConfigMap`, the description contains the keys of its
+/// data; for a Secret, the Ceph user.
 fn mounted(ceph: &Ceph) -> Vec<String> {
     let release = |name| {
         let namespace = if name == "libvirt" { "far" } else { "openstack" };
@@ -187,14 +187,14 @@ fn names_malformed_keys_without_values() {
         ("glance.key", None, "is missing"),
         ("glance.key", Some(""), "is empty"),
         ("glance.key", Some(keyring.as_str()), "not base64"),
-        ("glance.key", Some("AAAA"), "wrong length"),
-        ("glance.key", Some(half.as_str()), "wrong length"),
-        ("glance.key", Some(huge.as_str()), "wrong length"),
-        ("glance.key", Some(untyped.as_str()), "wrong length"),
+        ("glance.key", Some("AAAA"), "wrong format or length"),
+        ("glance.key", Some(half.as_str()), "wrong format or length"),
+        ("glance.key", Some(huge.as_str()), "wrong format or length"),
+        ("glance.key", Some(untyped.as_str()), "wrong format or length"),
         ("cinder.pool", None, "is missing"),
-        ("cinder.pool", Some("volumes; rm"), "is not a Ceph pool name"),
-        ("cinder.user", Some("client."), "is not a Ceph user name"),
-        ("cinder.user", Some("a b"), "is not a Ceph user name"),
+        ("cinder.pool", Some("volumes; rm"), "does not accept the name of the pool"),
+        ("cinder.user", Some("client."), "does not accept the name of the Ceph user"),
+        ("cinder.user", Some("a b"), "does not accept the name of the Ceph user"),
         ("nova.key", Some("%"), "not base64"),
     ] {
         let complaint = complaint_of(external, good(), key, value.map(str::as_bytes));
@@ -219,7 +219,7 @@ fn names_malformed_keys_of_mirantis_layout() {
         ("glance", Some(no_client.as_str()), "is not of the form"),
         ("glance", Some(no_pool.as_str()), "is not of the form"),
         ("glance", Some(two.as_str()), "the pool at position 2 of the value"),
-        ("glance", Some(cut.as_str()), "wrong length"),
+        ("glance", Some(cut.as_str()), "wrong format or length"),
     ] {
         let complaint = complaint_of(mirantis, old(), key, value.map(str::as_bytes));
         assert!(complaint.contains(expected), "{key}: {complaint}, not {expected}");
@@ -265,6 +265,11 @@ fn nova_uses_cinders_user_without_its_own_key() {
 fn rejects_two_keys_for_one_user() {
     let problem = with(&[("nova.pool", "vms"), ("nova.user", "volumes"), ("nova.key", &aes())]).unwrap_err();
     assert!(problem.to_string().contains("differs from another service's key for the same user"), "{problem}");
+    let (nova, manila) = (aes(), key(1, 32, 32));
+    let nova = [("nova.pool", "vms"), ("nova.key", nova.as_str())];
+    let manila = [("manila.pool", "shares"), ("manila.user", "nova"), ("manila.key", manila.as_str())];
+    let problem = with(&[&nova[..], &manila[..]].concat()).unwrap_err();
+    assert_eq!((problem.key.as_str(), problem.error), ("nova.key", ValueError::OtherKey));
 }
 
 #[test]
@@ -318,6 +323,26 @@ fn reports_missing_users_and_collects_secrets() {
         moved.not_ready_reason().unwrap().to_string(),
         "Secret openstack/ceph, key nova: the key is missing; add it"
     );
+}
+
+#[test]
+fn says_how_to_add_a_missing_user_to_mirantis_layout() {
+    let reason = |cinder: Option<String>, name: &str| {
+        let mut data = old();
+        data.remove("cinder");
+        data.extend(cinder.map(|text| ("cinder".to_owned(), text.into_bytes())));
+        read_declared_ceph("openstack/ceph", Ok(data), std::iter::empty(), None).missing_reason(name).unwrap()
+    };
+    let no_backups = format!("client.cinder;{};volumes-hdd:volumes:hdd", aes());
+    for (cinder, name, expected) in [
+        (Some(no_backups), "backup", "key cinder: no pool in the value has the role backup"),
+        (None, "backup", "key cinder: the key is missing; add it"),
+        (None, "gnocchi", "key gnocchi: the layout of Mirantis has no key for this service; describe Ceph in osdpl's"),
+        (None, "manila", "key manila: the key is missing; add it"),
+    ] {
+        let reason = reason(cinder, name);
+        assert!(reason.starts_with(&format!("Secret openstack/ceph, {expected}")), "{reason}");
+    }
 }
 
 #[test]

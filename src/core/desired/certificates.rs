@@ -42,8 +42,10 @@ struct SecretEntry {
 /// `scope` contains no credentials, so these expressions can't read a credential.
 pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<Finding>) -> Vec<Certificate> {
     let mut found = Vec::new();
-    for entry in catalog.features.values().flat_map(|feature| &feature.certificates) {
-        if !holds(entry.when.as_ref(), scope, &entry.field, findings) {
+    let features = catalog.features.values();
+    let entries = features.flat_map(|feature| feature.certificates.iter().map(move |entry| (&feature.file, entry)));
+    for (file, entry) in entries {
+        if !holds(entry.when.as_ref(), scope, catalog.file_location(file), &entry.field, findings) {
             continue;
         }
         match evaluate_secrets(entry, scope) {
@@ -59,7 +61,7 @@ pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<
             }
             Err(problem) => findings.push(refused(
                 entry.field.clone(),
-                format!("the certificates can't be determined: {problem}; report this bug of the catalogue"),
+                format!("the certificates can't be determined: {problem}; correct `certificates` in the file of the feature if you added the file; otherwise report this bug of the catalogue"),
             )),
         }
     }

@@ -7,18 +7,23 @@ use osdpl_values::expr::{Expression, Scope};
 /// Whether a condition of the catalogue holds. A missing condition always holds.
 ///
 /// If osdpl can't evaluate the condition, the function returns false, and adds to `findings` an error about `field`.
+/// `location` says where the file with the condition is (see `Catalog::file_location`).
 pub(super) fn holds(
     when: Option<&Expression>,
     scope: &Scope,
+    location: &str,
     field: &(impl ToString + ?Sized),
     findings: &mut Vec<Finding>,
 ) -> bool {
     when.is_none_or(|when| {
         when.evaluate_condition(scope).unwrap_or_else(|error| {
-            let field = field.to_string();
-            let mistake = if is_added(&field) { "correct the expression" } else { "report this bug of the catalogue" };
+            let mistake = if is_added(location) {
+                format!("correct the expression in {location}")
+            } else {
+                "report this bug of the catalogue".to_owned()
+            };
             findings.push(refused(
-                field,
+                field.to_string(),
                 format!("{error}; set the field of the spec that the expression reads; if it is set, {mistake}"),
             ));
             false

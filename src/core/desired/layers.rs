@@ -5,6 +5,7 @@ use super::source::Source;
 use super::{Facts, Finding, Selection, Unavailable, images, sizes};
 use crate::api::{OpenStackDeploymentSpec, Overrides, ValuesKind};
 use crate::catalog::{Body, Catalog, Fragment, Group, Level, SECRET_MARK, credentials_in};
+use osdpl_values::expr::{Error, Work};
 use osdpl_values::{Layer, Origin, Path, Values, leaves, merge_layers};
 
 /// The folder of the catalogue that contains the features. Fragments of features copy settings from the spec into
@@ -82,12 +83,19 @@ impl Source<'_> {
 
     fn fragments(&self, fragments: &[Fragment], layers: &mut Vec<Layer>, problems: &mut Vec<Finding>) {
         for fragment in fragments {
+            if self.scope.is_exhausted() {
+                // Each further value would exceed the limit, too. Do not read it from the catalogue, because the
+                // catalogue then keeps it in memory for this release.
+                problems.push(exhausted());
+                return;
+            }
             let Some(body) = fragment.body(self.name) else { continue };
-            let field = format_args!("{} {}", self.file_location(&fragment.file), fragment.field);
+            let location = self.catalog.file_location(&fragment.file);
+            let field = format_args!("{location} {}", fragment.field);
             let when = fragment.when.as_ref();
             if let Some(problem) = when.and_then(|when| self.unreadable_facts(when.source())) {
                 problems.push(problem);
-            } else if super::conditions::holds(when, self.scope, &field, problems) {
+            } else if super::conditions::holds(when, self.scope, location, &field, problems) {
                 self.body(body, &fragment.file, &fragment.field, layers, problems);
             }
         }
@@ -106,15 +114,9 @@ impl Source<'_> {
                 layers.push(layer);
             }
             Err((path, error)) => {
-                problems.push(self.problem(format!("{} {field}.{path}", self.file_location(file)), &error));
+                problems.push(self.problem(format!("{} {field}.{path}", self.catalog.file_location(file)), &error));
             }
         }
-    }
-
-    /// Returns where a catalogue file is, as text for users: for a file that a user added, the ConfigMap and the key
-    /// with the file; for any other file, its path.
-    fn file_location<'b>(&'b self, file: &'b str) -> &'b str {
-        self.catalog.added.get(file).map_or(file, String::as_str)
     }
 
     /// Returns a finding if an expression reads facts of a release's Jobs (`facts.…`) that osdpl can't read.
@@ -128,9 +130,12 @@ impl Source<'_> {
     ///
     /// If the expression failed because a Secret, a credential, a job fact or Ceph is not available, the finding names
     /// what is missing, and not the CEL error.
-    fn problem(&self, location: String, error: &osdpl_values::expr::Error) -> Finding {
-        if let osdpl_values::expr::Error::UnavailableSecret { name, key, .. } = error {
+    pub(super) fn problem(&self, location: String, error: &Error) -> Finding {
+        if let Error::UnavailableSecret { name, key, .. } = error {
             return self.unread(location, name, key);
+        }
+        if let Error::TooMuch(problem) = error {
+            return Finding::new(Level::Error, location, problem.clone());
         }
         if let Some(problem) = self.unreadable_facts(error.expression()) {
             return problem;
@@ -156,9 +161,8 @@ impl Source<'_> {
         Finding::new(Level::Error, field, message)
     }
 
-    /// Returns the finding about a text that osdpl does not have: the text under the key `key` of the Secret `name`.
-    /// The finding refers to the field of the spec that names the Secret and the key or, if there is no such field, to
-    /// `location`.
+    /// Returns the finding that osdpl does not have the content of the key `key` of the Secret `name`. The finding
+    /// refers to the field of the spec that names the Secret and the key or, if there is no such field, to `location`.
     fn unread(&self, location: String, name: &str, key: &str) -> Finding {
         let field = self.selection.secrets.iter().find(|field| field.name == name && field.key == key);
         let problem = self.facts.secrets.get(&(name.to_owned(), key.to_owned()));
@@ -212,6 +216,17 @@ impl Source<'_> {
         }
         add_overrides(&own.overrides, &field, layers, unset_errors);
     }
+}
+
+/// Returns the finding about the values that osdpl leaves out because [`Work::OF_ALL`] is exceeded.
+fn exhausted() -> Finding {
+    let Work { steps, bytes } = Work::OF_ALL;
+    let message = format!(
+        "the values are incomplete, because all values and expressions together need more than {steps} steps or {} \
+         MiB; shorten the values and expressions in the additions",
+        bytes >> 20
+    );
+    Finding::new(Level::Error, "the catalogue", message)
 }
 
 /// Returns the paths of all values in a layer that comes from a Secret. osdpl treats each of these values as secret.

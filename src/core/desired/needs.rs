@@ -36,7 +36,8 @@ impl Source<'_> {
     /// Returns those of `needs` whose condition (`when`) holds in this cloud.
     fn applicable<'n>(&self, needs: &'n [Need], findings: &mut Vec<Finding>) -> Vec<&'n Need> {
         let field = format!("spec.services (release {})", self.name);
-        let holds = |need: &&Need| super::conditions::holds(need.when.as_ref(), self.scope, &field, findings);
+        let location = self.catalog.service_location(self.service);
+        let holds = |need: &&Need| super::conditions::holds(need.when.as_ref(), self.scope, location, &field, findings);
         needs.iter().filter(holds).collect()
     }
 }

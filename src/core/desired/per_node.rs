@@ -14,6 +14,8 @@ mod target;
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 pub(super) use check::check;
 pub use split::NodeSplit;
 pub(super) use split::split;
@@ -22,7 +24,7 @@ pub use target::{NodeTarget, parse_target};
 use super::Finding;
 use super::passwords::plain_text_secret_paths;
 use crate::api::{NodeOverride, NodeValues, OpenStackDeploymentSpec};
-use crate::catalog::{Catalog, DaemonSet, Level, Release};
+use crate::catalog::{Catalog, Level, Release};
 use osdpl_values::expr::Scope;
 use osdpl_values::{Layer, Origin, Path, Values, leaves};
 
@@ -31,7 +33,7 @@ pub const OVERRIDES_FIELD: &str = "spec.nodes.overrides";
 
 /// The values of one entry of `spec.nodes.overrides` for one `DaemonSet`.
 struct EntryValues<'a> {
-    /// The field of the spec that contains the values, for findings.
+    /// The field of the spec that contains the values. Findings about the values name this field.
     field: String,
     target: NodeTarget,
     values: &'a Values,
@@ -50,12 +52,13 @@ pub(super) fn layer(
     below: impl FnOnce() -> Values,
     findings: &mut Vec<Finding>,
 ) -> Option<Layer> {
-    let (_, release) = catalog.release(name)?;
+    let (service, release) = catalog.release(name)?;
+    let location = catalog.service_location(service);
     let mut parts: BTreeMap<&str, Vec<EntryValues<'_>>> = BTreeMap::new();
     for (index, entry) in spec.nodes.overrides.iter().enumerate() {
         let (Ok(target), Some(given)) = (parse_target(entry), entry.releases.get(name)) else { continue };
         let field = format!("{OVERRIDES_FIELD}[{index}].releases.{name}");
-        let Some(daemonsets) = select_daemonsets(release, given, scope, &field, findings) else { continue };
+        let Some(daemonsets) = select_daemonsets(release, given, scope, location, &field, findings) else { continue };
         let field = format!("{field}.values");
         for daemonset in daemonsets {
             let own = &release.daemonsets[daemonset];
@@ -76,13 +79,14 @@ pub(super) fn layer(
         let form = release.daemonsets[*daemonset].form;
         let key = format!("{}_{daemonset}", release.chart);
         let path = forms::values_path(form, &key);
-        if osdpl_values::get(&below, &path).is_some() {
+        let values = forms::render(form, parts);
+        if osdpl_values::get(&below, &path).is_some_and(|below| replaces(below, &values)) {
             let message = format!(
-                "replaces {path}, which other values of {name} set: the replaced values have no effect, because the chart reads only one list of nodes; move these values to this field"
+                "sets {path}, which other values of {name} also set: those values can lose their effect, because osdpl replaces lists as a whole; move those values to this field"
             );
             findings.push(Finding::new(Level::Warning, OVERRIDES_FIELD, message));
         }
-        osdpl_values::set(&mut layer.values, &path, forms::render(form, parts));
+        osdpl_values::set(&mut layer.values, &path, values);
         // The layer contains the values in a list or map, in the format that the chart reads. A path can't name an item
         // of a list. So if one of the values is secret, mark the whole list or map as secret.
         let hides = parts.iter().any(|part| !plain_text_secret_paths(part.values).is_empty());
@@ -104,35 +108,61 @@ pub fn list_node_layers<'a>(spec: &'a OpenStackDeploymentSpec, name: &str) -> Ve
     layers.collect()
 }
 
+/// Whether a merge of the two values ([`osdpl_values::merge`]) replaces a list or a scalar in `below` by another value.
+fn replaces(below: &Value, above: &Value) -> bool {
+    match (below, above) {
+        (Value::Object(below), Value::Object(above)) => {
+            above.iter().any(|(key, above)| below.get(key).is_some_and(|below| replaces(below, above)))
+        }
+        (below, above) => below != above,
+    }
+}
+
 fn refused(field: String, message: String) -> Finding {
     Finding::new(Level::Error, field, message)
 }
 
 /// Returns the names of the `DaemonSets` to which an entry of `spec.nodes.overrides` applies.
 ///
-/// If the entry names no `DaemonSet`, and the release has only one, the entry applies to this one. If the entry names
-/// no `DaemonSet`, and the release has several, the function adds an error and returns `None`.
+/// If the entry names no `DaemonSet`, the function considers the `DaemonSets` that the chart creates with this spec. If
+/// there is at most one, the entry applies to it. If there are several, the function adds an error and returns `None`.
+///
+/// If the chart creates none of the `DaemonSets`, the function adds a warning.
 fn select_daemonsets<'a>(
     release: &'a Release,
-    given: &'a NodeValues,
+    given: &NodeValues,
     scope: &Scope,
+    location: &str,
     field: &str,
     findings: &mut Vec<Finding>,
 ) -> Option<Vec<&'a str>> {
-    if !given.daemonsets.is_empty() {
-        // The function `check` has already reported the names that are not `DaemonSets` of the release.
-        let known = given.daemonsets.iter().map(String::as_str).filter(|name| release.daemonsets.contains_key(*name));
-        return Some(known.collect());
+    // The function `check` has already reported the names that are not `DaemonSets` of the release.
+    let is_meant = |name: &String| given.daemonsets.is_empty() || given.daemonsets.contains(name);
+    let (mut meant, mut created, errors_before) = (Vec::new(), Vec::new(), findings.len());
+    for (name, own) in release.daemonsets.iter().filter(|(name, _)| is_meant(name)) {
+        meant.push(name.as_str());
+        if super::conditions::holds(own.when.as_ref(), scope, location, field, findings) {
+            created.push(name.as_str());
+        }
     }
-    let runs = |own: &DaemonSet, findings: &mut _| super::conditions::holds(own.when.as_ref(), scope, field, findings);
-    let all = release.daemonsets.iter().filter(|(_, own)| runs(own, findings)).map(|(name, _)| name.as_str());
-    let all: Vec<_> = all.collect();
-    if all.len() < 2 {
-        return Some(all);
+    // If osdpl can't evaluate a condition, it does not know which `DaemonSets` the chart creates.
+    if created.is_empty() && !meant.is_empty() && findings.len() == errors_before {
+        let message = format!(
+            "has no effect, because chart {} does not create {} with the present features; remove the entry, or change the features on which these DaemonSets depend",
+            release.chart,
+            meant.join(", ")
+        );
+        findings.push(Finding::new(Level::Warning, field, message));
+    }
+    if !given.daemonsets.is_empty() {
+        return Some(meant);
+    }
+    if created.len() < 2 {
+        return Some(created);
     }
     let message = format!(
         "names no DaemonSet; name each DaemonSet that gets the values ({}); the pods of these DaemonSets restart",
-        all.join(", ")
+        created.join(", ")
     );
     findings.push(refused(format!("{field}.daemonsets"), message));
     None

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::layers::Stack;
 use super::source::Source;
@@ -15,7 +15,7 @@ use crate::api::{OpenStackDeploymentSpec, reason};
 use crate::catalog::{Catalog, Level, Release};
 use crate::observed::ReleaseKey;
 use crate::release::ChartIdentity;
-use osdpl_values::expr::Scope;
+use osdpl_values::expr::Error;
 use osdpl_values::{
     Layer, Path, Values, canonical_map, digest, marked_paths, merge_layers, merge_owned_layers, secret_paths,
 };
@@ -135,7 +135,7 @@ impl Source<'_> {
             .and_then(|version| self.unchecked_keys(version))
             .into_iter()
             .collect();
-        let Stack { mut layers, problems, is_complete } = self.layers();
+        let Stack { mut layers, mut problems, is_complete } = self.layers();
         findings.extend(sizes::findings(self, &layers));
         let below = || if is_complete { merge_layers(&layers) } else { Values::new() };
         layers.extend(super::per_node::layer(self.spec, self.catalog, self.name, self.scope, below, &mut findings));
@@ -145,7 +145,7 @@ impl Source<'_> {
             (true, false) => merge_owned_layers(std::mem::take(&mut layers)),
             (false, _) => Values::new(),
         };
-        let release = self.desired(key.clone(), values, paths, &problems, &mut findings);
+        let release = self.desired(key.clone(), values, paths, &mut problems, &mut findings);
         Merged { layers, release, findings, problems, is_complete }
     }
 
@@ -158,7 +158,7 @@ impl Source<'_> {
         let Release { chart, .. } = self.release;
         let locked = &self.catalog.lock.get(chart).filter(|_| self.catalog.keys().contains(chart))?.version;
         let message = format!(
-            "the keys of these values are not checked, because osdpl knows the keys of version {locked} of chart {chart}, but not of version {version}; `osdpl render --manifests` shows the result"
+            "osdpl does not check the keys of the release's values, because it knows the keys of version {locked} of chart {chart}, but not of version {version}; check the output of `osdpl render --manifests`"
         );
         let field = format!("spec.services.{}.releases.{}.version", self.service, self.name);
         Some(Finding::new(Level::Note, field, message))
@@ -170,11 +170,12 @@ impl Source<'_> {
         key: ReleaseKey,
         values: Values,
         paths: SecretPaths,
-        problems: &[Finding],
+        problems: &mut Vec<Finding>,
         findings: &mut Vec<Finding>,
     ) -> DesiredRelease {
-        let Self { spec, catalog, facts, service, name, release, scope, .. } = *self;
+        let Self { spec, catalog, facts, service, name, release, .. } = *self;
         let own = self.own();
+        let instances = self.instance_digest(problems);
         let chart = facts.charts.get(name);
         let fact = chart.and_then(|chart| chart.as_ref().ok());
         DesiredRelease {
@@ -203,7 +204,7 @@ impl Source<'_> {
             drift: own.and_then(|own| own.drift).or(spec.drift).unwrap_or_default(),
             blocked: self.blocked(problems),
             images: super::images::digest(&values, fact),
-            instances: instance_digest(release, scope),
+            instances,
             hooks: self.hook_digest(&key, &values, fact),
             split: super::per_node::split(release, &values),
             baseline: facts.baselines.get(name).copied().unwrap_or(super::BASELINE),
@@ -215,8 +216,8 @@ impl Source<'_> {
         }
     }
 
-    /// Returns the reason why osdpl can't run helm for the release: a refused name or namespace, missing data for the
-    /// values, or a missing chart; `None` if osdpl can run helm.
+    /// Returns the reason why osdpl can't run helm for the release: a refused name or namespace, missing or invalid
+    /// data for the values, or a missing chart; `None` if osdpl can run helm.
     fn blocked(&self, problems: &[Finding]) -> Option<Blocked> {
         let refused = self.facts.refused.get(self.name).cloned();
         let missing = || (!problems.is_empty()).then(|| missing_inputs(problems));
@@ -253,6 +254,24 @@ impl Source<'_> {
         ChartIdentity::new(&chart.version, requested, &chart.digest)
     }
 
+    /// Returns the digest of the settings on which running OpenStack instances depend; `None` if the catalogue names no
+    /// such settings.
+    ///
+    /// If the catalogue's expression for the digest fails, adds an error to `problems`, so that osdpl does not run
+    /// helm: without the digest, the upgrade would not wait for a person's approval.
+    fn instance_digest(&self, problems: &mut Vec<Finding>) -> Option<String> {
+        let expression = self.release.instance_digest.as_ref()?;
+        let digest = expression.evaluate(self.scope).and_then(|digest| match digest {
+            Value::String(digest) => Ok(digest),
+            _ => Err(Error::Type { expression: expression.source().to_owned(), expected: "a string" }),
+        });
+        let report = |error| {
+            let location = self.catalog.service_location(self.service);
+            problems.push(self.problem(format!("{location} releases.{}.instanceDigest", self.name), &error));
+        };
+        digest.map_err(report).ok()
+    }
+
     /// Computes the digest of everything in the built-in catalogue on which the release's values and helm's flags
     /// depend.
     ///
@@ -268,22 +287,12 @@ impl Source<'_> {
     }
 }
 
-/// Returns the digest of the settings on which running OpenStack instances depend; `None` if the catalogue names no
-/// such settings.
-///
-/// Also returns `None` if the catalogue's expression for the digest fails. osdpl reports the failure elsewhere, when it
-/// merges the values.
-fn instance_digest(release: &Release, scope: &Scope<'_>) -> Option<String> {
-    let digest = release.instance_digest.as_ref()?.evaluate(scope).ok()?;
-    digest.as_str().map(str::to_owned)
-}
-
-/// Returns the reason why osdpl can't run helm for a release whose values need data that osdpl lacks, such as a Secret.
-/// The reason lists all missing data.
+/// Returns the reason why osdpl can't run helm for a release whose layers have `problems`, such as a missing Secret or
+/// an invalid path in `unset`. The reason lists all problems.
 fn missing_inputs(problems: &[Finding]) -> Blocked {
     let mut messages: Vec<String> = Vec::new();
     for problem in problems.iter().map(ToString::to_string) {
-        // Several values may need the same missing data, such as one Secret. Name the problem once.
+        // Several values may need the same missing data, such as one Secret. So list each problem only once.
         if !messages.contains(&problem) {
             messages.push(problem);
         }
@@ -292,7 +301,7 @@ fn missing_inputs(problems: &[Finding]) -> Blocked {
     Blocked { reason: reason::INPUTS.into(), message }
 }
 
-/// Returns a copy of the values for display: `<redacted>` replaces the value at each path in `secret`.
+/// Returns a copy of the values for display: `<redacted>` replaces the value at each path in `secret`. Nulls stay.
 pub fn redact(values: &Values, secret: &[Path]) -> Values {
     let mut shown = values.clone();
     for path in secret {

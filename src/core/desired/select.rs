@@ -17,7 +17,7 @@ use osdpl_values::expr::{Scope, Template};
 ///
 /// If the spec contains an unknown name, the user meant a known name, but osdpl can't know which one. So osdpl reports
 /// the unknown name. It reports any other problem only if the spec would have this problem with each known name that
-/// the user may have meant.
+/// the user may have meant. If there are too many such names, see the module `candidates`.
 pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut selection = read(name, namespace, spec, catalog);
     let mut findings = names::check_names(spec, catalog);
@@ -38,11 +38,12 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
         selection.findings.clear();
         fields(spec, catalog, &mut selection.findings);
     }
-    if findings.iter().any(|finding| finding.level == Level::Error) {
+    findings.append(&mut selection.findings);
+    selection.findings = findings;
+    if selection.is_refused() {
         selection.certificates.clear();
     }
-    findings.append(&mut selection.findings);
-    Selection { findings, ..selection }
+    selection
 }
 
 /// Returns the services, features and releases that a spec selects, with findings about all problems of the spec except
@@ -116,16 +117,19 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
         let mut behind = check.when.source().split(feature.as_str()).skip(1);
         behind.any(|rest| !rest.starts_with(|letter: char| letter.is_alphanumeric()))
     };
-    let applies = |check: &&Check| !reads_baseline(check) && !misshapen.iter().any(|feature| uses(check, feature));
-    run_checks(all.filter(applies), scope, &mut selection.findings);
+    let is_misshapen = |check: &Check| misshapen.iter().any(|feature| uses(check, feature));
+    let all = all.filter(|(_, check)| !reads_baseline(check) && !is_misshapen(check));
+    run_checks(all, catalog, scope, &mut selection.findings);
     if !selection.is_refused() {
         selection.certificates = certificates(catalog, scope, &mut selection.findings);
     }
 }
 
-/// Runs the checks that read the baseline of a release (see [`super::BASELINE`]), and returns their findings. These
-/// checks run after all others: the baselines of installed releases are facts about the cluster, and the other checks
-/// need no facts.
+/// Runs the checks that read the baseline of a release (see [`super::BASELINE`]), and returns their findings. Runs no
+/// check if osdpl refuses the spec.
+///
+/// These checks run after all others: the baselines of installed releases are facts about the cluster, and the other
+/// checks need no facts.
 pub(super) fn baseline_findings(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -134,27 +138,35 @@ pub(super) fn baseline_findings(
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !selection.is_refused() {
-        run_checks(catalog_checks(spec, catalog).filter(|check| reads_baseline(check)), scope, &mut findings);
+        let checks = catalog_checks(spec, catalog).filter(|(_, check)| reads_baseline(check));
+        run_checks(checks, catalog, scope, &mut findings);
     }
     findings
 }
 
-/// Returns the checks of the spec's presets and of all features.
+/// Returns the checks of the spec's presets and of all features, each with the path of its file.
 fn catalog_checks<'a>(
     spec: &'a OpenStackDeploymentSpec,
     catalog: &'a Catalog,
-) -> impl Iterator<Item = &'a Check> + use<'a> {
+) -> impl Iterator<Item = (&'a str, &'a Check)> + use<'a> {
     let presets = spec.presets.iter().filter_map(move |name| catalog.presets.get(name));
-    presets.flat_map(|preset| &preset.checks).chain(catalog.features.values().flat_map(|feature| &feature.checks))
+    let presets = presets.map(|preset| (preset.file.as_str(), &preset.checks));
+    let features = catalog.features.values().map(|feature| (feature.file.as_str(), &feature.checks));
+    presets.chain(features).flat_map(|(file, checks)| checks.iter().map(move |check| (file, check)))
 }
 
 fn reads_baseline(check: &Check) -> bool {
     check.when.source().contains(".baseline")
 }
 
-fn run_checks<'a>(checks: impl Iterator<Item = &'a Check>, scope: &Scope, findings: &mut Vec<Finding>) {
-    for check in checks {
-        if holds(Some(&check.when), scope, &check.field, findings) {
+fn run_checks<'a>(
+    checks: impl Iterator<Item = (&'a str, &'a Check)>,
+    catalog: &Catalog,
+    scope: &Scope,
+    findings: &mut Vec<Finding>,
+) {
+    for (file, check) in checks {
+        if holds(Some(&check.when), scope, catalog.file_location(file), &check.field, findings) {
             findings.push(Finding::new(check.level, check.field.clone(), interpolate(&check.message, scope)));
         }
     }

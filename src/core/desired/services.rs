@@ -19,7 +19,7 @@ use osdpl_values::{CollectSorted, Values};
 pub(super) struct Chosen {
     /// The services that run inside the cluster.
     pub services: BTreeSet<String>,
-    /// The services that run outside of the cluster, each with its external address and the Kubernetes Service for it.
+    /// The services that run outside of the cluster, each with its host, its port and the Kubernetes Service for it.
     pub external: BTreeMap<String, ExternalService>,
     /// The releases by catalogue name, each with the namespace and name of its helm release.
     pub releases: BTreeMap<String, ReleaseKey>,
@@ -107,8 +107,9 @@ fn round(
     let services: BTreeSet<_> = enabled.iter().filter(|name| !external.contains_key(*name)).cloned().collect_set();
     let mut releases = BTreeMap::new();
     for service in &services {
+        let (location, field) = (catalog.service_location(service), format!("spec.services.{service}"));
         for (release, entry) in catalog.services.get(service).into_iter().flat_map(|service| &service.releases) {
-            if holds(entry.when.as_ref(), &scope, &format!("spec.services.{service}"), &mut findings) {
+            if holds(entry.when.as_ref(), &scope, location, &field, &mut findings) {
                 releases.insert(release.clone(), key(namespace, spec, catalog, service, release));
             }
         }
@@ -138,8 +139,8 @@ fn needed(catalog: &Catalog, chosen: &mut Chosen, named: &BTreeSet<String>) -> N
                 let Some((provider, of)) = catalog.provider(&need.component) else { continue };
                 let is_there = chosen.external.contains_key(provider) || chosen.releases.contains_key(of);
                 let is_named = named.contains(provider);
-                let field = format!("spec.services.{service}");
-                if is_there && is_named || !holds(need.when.as_ref(), scope, &field, &mut chosen.findings) {
+                let (location, field) = (catalog.service_location(service), format!("spec.services.{service}"));
+                if is_there && is_named || !holds(need.when.as_ref(), scope, location, &field, &mut chosen.findings) {
                     continue;
                 }
                 let add = |dependents: &mut Dependents| {
@@ -187,7 +188,7 @@ fn in_use_error(service: &str, dependents: &Dependents, catalog: &Catalog) -> Fi
     let services: BTreeSet<&str> = dependents.keys().filter_map(|name| Some(catalog.release(name)?.0)).collect_set();
     let services = services.into_iter().collect::<Vec<_>>().join(", ");
     let message = format!(
-        "is false, and {service} is needed by {}; remove `enabled: false`, or disable {services} as well",
+        "is false, but {service} is needed by {}; remove `enabled: false`, or disable {services} as well",
         list(dependents)
     );
     refused(format!("spec.services.{service}.enabled"), message)
@@ -216,7 +217,8 @@ fn unmet_error(service: &str, release: &str, dependents: &Dependents) -> Finding
     refused(format!("spec.services.{service}"), message)
 }
 
-/// Returns the services that the presets and the spec enable by name. Adds an error if there are none.
+/// Returns the services that the presets and the spec enable by name. Adds an error if there are none, unless
+/// `findings` already contains an error.
 fn named(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> BTreeSet<String> {
     let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name));
     let mut enabled: BTreeSet<String> = presets.flat_map(|preset| preset.services.iter().cloned()).collect_set();
@@ -295,7 +297,10 @@ fn external(
         let Some(how) = &entry.external else {
             let able = catalog.services.iter().filter(|(_, entry)| entry.external.is_some());
             let able = able.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
-            findings.push(refused(field, format!("service {service} can't be external; these can: {able}")));
+            findings.push(refused(
+                field,
+                format!("service {service} can't be external, so remove `external`; these can: {able}"),
+            ));
             continue;
         };
         let given = &spec.services[service].credentials;

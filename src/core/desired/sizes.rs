@@ -2,8 +2,8 @@
 //!
 //! Kubernetes can't change the size in the claim template of a `StatefulSet`, and can't make a claim smaller. So the
 //! values of a release keep the sizes of its existing claims, even if the catalogue has other sizes for new clouds.
-//! Only a size that the user sets in the spec overrides them, because the user may have enlarged the claims and deleted
-//! the `StatefulSet`.
+//! Only a size in the values of `spec.common` or `spec.services` overrides the size of an existing claim, because the
+//! user may have enlarged the claims and deleted the `StatefulSet`.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ pub fn collect_claim_sizes(
 }
 
 /// Returns a layer with the sizes of existing claims that differ from the sizes in `layers`; `None` if no size differs.
-/// `layers` are the layers of the catalogue.
+/// `layers` are the layers of the catalogue, the presets and the features.
 pub(super) fn layer(source: &Source<'_>, layers: &[Layer]) -> Option<Layer> {
     let mut kept = Values::new();
     for (path, size) in source.facts.claim_sizes.get(source.name)? {
@@ -61,7 +61,8 @@ pub(super) fn layer(source: &Source<'_>, layers: &[Layer]) -> Option<Layer> {
 }
 
 /// Returns warnings about existing claims that are smaller than those of a new cloud, and about sizes in the spec that
-/// Kubernetes can't apply. `layers` are all layers of the release, including the layer that [`layer`] returns.
+/// Kubernetes can't apply, because they differ from the claim template of a `StatefulSet`, or are smaller than a claim.
+/// `layers` are all layers of the release, including the layer that [`layer`] returns.
 pub(super) fn findings(source: &Source<'_>, layers: &[Layer]) -> Vec<Finding> {
     let Some(sizes) = source.facts.claim_sizes.get(source.name) else { return Vec::new() };
     let findings = sizes.iter().filter_map(|(path, size)| {
@@ -77,7 +78,11 @@ pub(super) fn findings(source: &Source<'_>, layers: &[Layer]) -> Vec<Finding> {
                 subject(owner)
             ),
             (ClaimOwner::StatefulSet(_), Ordering::Less | Ordering::Greater) if !is_kept => format!(
-                "{} {size}, and Kubernetes can't change the claim template of a StatefulSet, so helm fails with {wanted}; remove this value, or first enlarge the volumes (\"Enlarge volumes\" on the guide's page Day 2)",
+                "{} {size}, and Kubernetes can't change the claim template of a StatefulSet, so helm fails with {wanted}; remove this value, or, if you want larger volumes, first enlarge them (\"Enlarge volumes\" on the guide's page Day 2)",
+                subject(owner)
+            ),
+            (ClaimOwner::Claim(_), Ordering::Greater) if !is_kept => format!(
+                "{} {size}, and Kubernetes can't make a claim smaller, so helm fails with {wanted}; remove this value, or set it to {size} or more",
                 subject(owner)
             ),
             _ => return None,
@@ -175,6 +180,9 @@ mod tests {
             "",
             "osdpl does not warn about a size that the claims already have"
         );
+        let smaller = resolved(&[("backup.size", "10Gi")], &own("20Gi"), &[]).1;
+        let expected = "spec.services.store.releases.store.values.backup.size: the volume claim store-backup has 10Gi, and Kubernetes can't make a claim smaller, so helm fails with 9Gi; remove this value, or set it to 10Gi or more";
+        assert_eq!(smaller, expected);
     }
 
     #[test]

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Catalog;
+use osdpl_values::expr::Work;
 
 fn catalog() -> Catalog {
     Catalog::load(&crate::testing::files(&[])).unwrap()
@@ -44,6 +45,21 @@ fn layers_override_in_order_and_secrets_are_marked() {
                "conf": {"region": null, "password": "<redacted>", "colour": "blue"}})
     );
     assert_eq!(front.needs.len(), 1);
+}
+
+#[test]
+fn releases_wait_if_the_values_exceed_the_limit() {
+    let (spec, catalog) = (spec(json!({})), catalog());
+    let selection = select("cloud", "openstack", &spec, &catalog);
+    selection.scope.reset_used(Work { steps: 0, bytes: Work::OF_ALL.bytes });
+    let desired = resolve(&spec, &catalog, &selection, &facts());
+    assert_eq!(desired.releases.len(), 2);
+    for release in desired.releases.values() {
+        let message = &release.blocked.as_ref().unwrap().message;
+        let problem = "all values and expressions together need more than 10000000 steps or 64 MiB; shorten the values";
+        assert!(message.contains(problem), "{message}");
+        assert_eq!(release.values, Values::new());
+    }
 }
 
 #[test]
@@ -193,11 +209,11 @@ fn rejects_wrong_specs_with_a_remedy() {
         ),
         (
             json!({"services": {"front": {"external": {"host": "h"}}}}),
-            "spec.services.front.external: service front can't be external; these can: store",
+            "spec.services.front.external: service front can't be external, so remove `external`; these can: store",
         ),
         (
             json!({"services": {"store": {"enabled": false}}}),
-            "spec.services.store.enabled: is false, and store is needed by front (store/server); remove `enabled: false`, or disable front as well",
+            "spec.services.store.enabled: is false, but store is needed by front (store/server); remove `enabled: false`, or disable front as well",
         ),
         (
             json!({"features": {"color": {}}}),
@@ -221,7 +237,7 @@ fn rejects_wrong_specs_with_a_remedy() {
         ),
         (
             json!({"features": {"colour": true}}),
-            "spec.features.colour: YAML reads this as true, but a map is expected; write key: value below it; its keys are code, name",
+            "spec.features.colour: YAML reads this as true, but a map is expected; write key: value below it; the known keys are code, name",
         ),
         (
             json!({"services": {"store": {"releases": {"store": {"name": "front"}}}}}),
@@ -229,6 +245,55 @@ fn rejects_wrong_specs_with_a_remedy() {
         ),
     ] {
         assert_eq!(findings(value), expected);
+    }
+}
+
+#[test]
+fn a_refused_spec_has_no_certificates() {
+    let seal = "feature: seal\ndescription: x\nschema: {type: object}\ndefault: {}\ncertificates:\n- field: spec.features.seal\n  \
+                keys: {certificate: tls.crt}\n  secrets: [{name: seal, namespace: '${spec.namespace}'}]\n";
+    let catalog = Catalog::load(&crate::testing::files(&[("values/features/seal.yaml", seal)])).unwrap();
+    let selected = |value: Value| select("cloud", "openstack", &spec(value), &catalog);
+    assert_eq!(selected(json!({})).certificates[0].namespace, "openstack");
+    let refused = selected(json!({"services": {"store": {"enabled": false}}}));
+    assert!(refused.is_refused() && refused.certificates.is_empty(), "{refused:?}");
+}
+
+#[test]
+fn names_the_file_of_a_user_if_its_condition_fails() {
+    let front = crate::testing::files(&[])["values/services/front.yaml"].as_written().into_owned();
+    let with = |text: &str| front.replace("    needs: [{component: store/server}]\n", text);
+    let daemonset = "{form: conf, component: front/agent, when: features.colour.none}";
+    let check = "{when: features.colour.none, level: error, field: spec.presets, message: x}";
+    let certificate = "{when: features.colour.none, field: spec.features.seal, keys: {}, secrets: []}";
+    let cases = [
+        ("values/services/front.yaml", with("    when: features.colour.none\n")),
+        ("values/services/front.yaml", with("    needs: [{component: store/server, when: features.colour.none}]\n")),
+        ("values/services/front.yaml", with(&format!("    daemonsets: {{agent: {daemonset}}}\n"))),
+        ("presets/small.yaml", format!("preset: small\ndescription: x\nservices: [front]\nchecks: [{check}]\n")),
+        (
+            "values/features/seal.yaml",
+            format!(
+                "feature: seal\ndescription: x\nschema: {{type: object}}\ndefault: {{}}\ncertificates: [{certificate}]\n"
+            ),
+        ),
+    ];
+    for (file, text) in cases {
+        let mut catalog = Catalog::load(&crate::testing::files(&[(file, &text)])).unwrap();
+        let entry = json!({"name": "x", "nodes": ["n1"], "releases": {"front": {"values": {"conf": {"x": {"y": 1}}}}}});
+        let overrides = if text.contains("daemonsets") { json!([entry]) } else { json!([]) };
+        let spec = spec(json!({"nodes": {"overrides": overrides}}));
+        let line = |catalog: &Catalog| {
+            let selection = select("cloud", "openstack", &spec, catalog);
+            let found = resolve(&spec, catalog, &selection, &facts()).findings;
+            found.iter().map(ToString::to_string).find(|line| line.contains("features.colour.none")).unwrap()
+        };
+        let built_in = line(&catalog);
+        assert!(built_in.ends_with("; if it is set, report this bug of the catalogue"), "{built_in}");
+        catalog.added.insert(file.to_owned(), "ConfigMap openstack/edge, key x.yaml".to_owned());
+        let added = line(&catalog);
+        let expected = "; if it is set, correct the expression in ConfigMap openstack/edge, key x.yaml";
+        assert!(added.ends_with(expected), "{added}");
     }
 }
 
@@ -241,6 +306,23 @@ fn an_unusable_layer_blocks_only_its_release() {
         "{blocked:?}"
     );
     assert!(desired.releases["store"].blocked.is_none());
+}
+
+#[test]
+fn a_failing_instance_digest_blocks_only_its_release() {
+    let store = crate::testing::files(&[])["values/services/store.yaml"].as_written().into_owned();
+    for (expression, expected) in
+        [("features.colour.none", "can't be evaluated"), ("size(features)", "must return a string")]
+    {
+        let text = store.replace("    components", &format!("    instanceDigest: {expression}\n    components"));
+        let catalog = Catalog::load(&crate::testing::files(&[("values/services/store.yaml", &text)])).unwrap();
+        let spec = spec(json!({}));
+        let desired = resolve(&spec, &catalog, &select("cloud", "openstack", &spec, &catalog), &facts());
+        let message = &desired.releases["store"].blocked.as_ref().unwrap().message;
+        let expected = format!("values/services/store.yaml releases.store.instanceDigest: `{expression}` {expected}");
+        assert!(message.starts_with(&expected), "{message}");
+        assert_eq!(desired.releases["front"].blocked, None);
+    }
 }
 
 #[test]
@@ -267,7 +349,7 @@ fn warns_about_nulls_that_kubectl_stripped() {
     let found: Vec<_> = find_lost_nulls(applied, &stored).iter().map(ToString::to_string).collect();
     assert_eq!(found.len(), 1);
     assert!(
-        found[0].starts_with("spec.common.values.conf.a: the null was stripped by client-side `kubectl apply`"),
+        found[0].starts_with("spec.common.values.conf.a: client-side `kubectl apply` removed the null"),
         "{found:?}"
     );
     assert!(found[0].ends_with("or add conf.a to `unset` beside `values`"), "{found:?}");

@@ -11,6 +11,7 @@ use super::{CRON_JOB, RELEASE_GROUP, job};
 use crate::api::{ComponentHealth, ComponentStatus};
 use crate::observed::{FinishedRun, ObservedCronJob, Run, RunState};
 use crate::release;
+use crate::scrub::Scrubber;
 
 /// The fields of a CronJob's `spec` that osdpl reads.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -68,14 +69,14 @@ pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Ob
 }
 
 /// Converts a Job of a `CronJob` to a run of that `CronJob`; returns `None` if no `CronJob` created the Job, or if the
-/// Job is being deleted.
-pub fn run(metadata: &ObjectMeta, status: &job::Status) -> Option<Run> {
+/// Job is being deleted. `scrubber` removes secrets from the reason of a failure.
+pub fn run(metadata: &ObjectMeta, status: &job::Status, scrubber: &Scrubber) -> Option<Run> {
     let owner = metadata.owner_references.iter().flatten().find(|owner| owner.kind == CRON_JOB)?;
     if metadata.deletion_timestamp.is_some() {
         return None;
     }
     let created_at = metadata.creation_timestamp.as_ref().map(|time| time.0);
-    Some(Run { cron: owner.name.clone(), created_at, end: status.end(), ended: status.ended() })
+    Some(Run { cron: owner.name.clone(), created_at, end: status.end(scrubber), ended: status.ended() })
 }
 
 /// Returns the newest finished run of a `CronJob`; `None` if no run has finished. `runs` are the Jobs of the `CronJob`,
@@ -99,9 +100,10 @@ pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
 /// pods can't continue; `None` if they can.
 ///
 /// If the newest finished run failed, that is a problem, and osdpl reports it until a later run succeeds. A run that is
-/// still active is a problem only if it makes no progress. If Kubernetes keeps no Jobs (`failedJobsHistoryLimit: 0`),
-/// osdpl reads the status of the `CronJob`: the last run failed if no run is active, and `lastScheduleTime` is later
-/// than `lastSuccessfulTime` (Kubernetes: `pkg/controller/cronjob`, `syncCronJob`).
+/// still active is a problem only if its pods can't continue, or if one of its pods has failed. If Kubernetes keeps no
+/// Jobs (`failedJobsHistoryLimit: 0`), osdpl reads the status of the `CronJob`: the last run failed if no run is
+/// active, and `lastScheduleTime` is later than `lastSuccessfulTime` (Kubernetes: `pkg/controller/cronjob`,
+/// `syncCronJob`).
 pub fn trouble<'a>(
     cron: &ObservedCronJob,
     mut runs: Vec<(&'a str, &Run)>,
@@ -186,7 +188,7 @@ mod tests {
         let owner =
             json!([{"apiVersion": "batch/v1", "kind": "CronJob", "name": "rotate", "uid": "u", "controller": true}]);
         let metadata = json!({"name": "r", "creationTimestamp": made, "ownerReferences": owner});
-        run(&read(metadata), &read(status)).unwrap()
+        run(&read(metadata), &read(status), &Scrubber::default()).unwrap()
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::workload::Template;
 use super::{CRON_JOB, Condition, RELEASE_GROUP};
 use crate::observed::{Issue, ObservedJob, RunState};
 use crate::release;
+use crate::scrub::Scrubber;
 
 /// The fields of a Job's `spec` that osdpl reads.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -25,16 +26,18 @@ pub struct Status {
 }
 
 impl Status {
-    /// Returns whether the Job runs, is complete or has failed.
-    pub(super) fn end(&self) -> RunState {
+    /// Returns whether the Job runs, is complete or has failed. `scrubber` removes secrets from the reason of a
+    /// failure.
+    pub(super) fn end(&self, scrubber: &Scrubber) -> RunState {
         match condition(self, "Failed") {
             _ if condition(self, "Complete").is_some() => RunState::Complete,
-            Some(failure) => RunState::Failed(explain(failure)),
+            Some(failure) => RunState::Failed(explain(failure, scrubber)),
             None => RunState::Running { failing: self.failed > 0 },
         }
     }
 
-    /// Returns the time when the Job completed or failed; `None` while the Job runs.
+    /// Returns the time when the Job completed or failed; `None` while the Job runs, or if its status does not contain
+    /// the time.
     pub(super) fn ended(&self) -> Option<Timestamp> {
         let end = condition(self, "Complete").or_else(|| condition(self, "Failed"))?;
         end.since.as_ref().map(|since| since.0)
@@ -46,7 +49,9 @@ impl Status {
 ///
 /// osdpl finds the release by helm's annotation, or by the charts' label [`RELEASE_GROUP`] on the Job or its pod
 /// template. The function skips the Jobs of a `CronJob`: helm does not create them, so no release waits for them.
-pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<ObservedJob> {
+///
+/// `scrubber` removes secrets from the message of Kubernetes about a failed Job.
+pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status, scrubber: &Scrubber) -> Option<ObservedJob> {
     let periodic = metadata.owner_references.iter().flatten().any(|owner| owner.kind == CRON_JOB);
     if periodic || metadata.deletion_timestamp.is_some() {
         return None;
@@ -64,7 +69,7 @@ pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Ob
         complete: condition(status, "Complete").is_some(),
         failed: failure.is_some(),
         failures: status.failed,
-        trouble: failure.map(|failure| Issue { stuck: true, message: explain(failure) }),
+        trouble: failure.map(|failure| Issue { stuck: true, message: explain(failure, scrubber) }),
     })
 }
 
@@ -72,8 +77,9 @@ fn condition<'a>(status: &'a Status, kind: &str) -> Option<&'a Condition> {
     status.conditions.iter().find(|condition| condition.kind == kind && condition.status == "True")
 }
 
-fn explain(condition: &Condition) -> String {
-    match (condition.reason.as_str(), condition.message.as_str()) {
+fn explain(condition: &Condition, scrubber: &Scrubber) -> String {
+    let message = scrubber.scrub_output(&condition.message);
+    match (condition.reason.as_str(), message.as_str()) {
         ("", "") => "it failed".into(),
         ("", message) => message.into(),
         (reason, "") => reason.into(),
@@ -89,7 +95,17 @@ mod tests {
 
     fn observed(metadata: Value, spec: Value, status: Value) -> Option<ObservedJob> {
         let metadata: ObjectMeta = serde_json::from_value(metadata).unwrap();
-        observe(&metadata, &serde_json::from_value(spec).unwrap(), &serde_json::from_value(status).unwrap())
+        let (spec, status) = (serde_json::from_value(spec).unwrap(), serde_json::from_value(status).unwrap());
+        observe(&metadata, &spec, &status, &Scrubber::new(["correct-horse"]))
+    }
+
+    #[test]
+    fn a_failed_job_shows_no_secret() {
+        let condition = json!({"type": "Failed", "status": "True", "reason": "PodFailurePolicy",
+            "message": "Container x failed: correct-\u{1b}[1mhorse"});
+        let metadata = json!({"name": "j", "labels": {RELEASE_GROUP: "heat"}});
+        let job = observed(metadata, json!({}), json!({"conditions": [condition]})).unwrap();
+        assert_eq!(job.trouble.unwrap().message, "PodFailurePolicy: Container x failed: [redacted]");
     }
 
     #[test]

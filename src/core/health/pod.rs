@@ -18,6 +18,7 @@ pub use waits::Dependency;
 pub use wire::{Spec, Status};
 
 use crate::observed::Issue;
+use crate::scrub::Scrubber;
 
 /// The pod label with the hash of the pod template. The name of the pod's `ReplicaSet` ends with this hash.
 const TEMPLATE_HASH: &str = "pod-template-hash";
@@ -110,7 +111,7 @@ pub enum OwnerKind {
 pub struct Cause {
     /// The severity of the cause. If several pods are not ready, osdpl reports the most severe cause.
     pub severity: Severity,
-    /// The reason as text in one line, without the pod's name.
+    /// The reason in one line, without the pod's name.
     pub message: String,
     /// The container that fails; `None` if the cause is not a failing container. The log of the container may contain
     /// the reason.
@@ -126,7 +127,8 @@ pub enum Severity {
     Starting,
     /// The pod was ready before, but is not ready any more.
     Lost,
-    /// The pod waits for another object, such as a volume or a dependency of its init container.
+    /// The pod runs an init container, or waits for another object, such as a volume or a dependency of its init
+    /// container.
     Waiting,
     /// The pod cannot recover unless a person fixes the cause.
     Stuck,
@@ -156,11 +158,13 @@ impl UnreadyPod {
 
 /// Returns a pod that is not ready, with the reason why. Returns `None` if the pod is ready or has succeeded, or if no
 /// workload or Job owns the pod.
-pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<UnreadyPod> {
+///
+/// `scrubber` removes secrets from messages of Kubernetes. For example, the kubelet quotes the output of a failed hook.
+pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status, scrubber: &Scrubber) -> Option<UnreadyPod> {
     if status.is_ready() || status.phase == "Succeeded" {
         return None;
     }
-    let cause = cause::of(metadata.deletion_timestamp.is_some(), spec, status);
+    let cause = cause::of(metadata.deletion_timestamp.is_some(), spec, status, scrubber);
     let starts = cause.as_ref().is_some_and(|cause| cause.severity == Severity::Starting);
     Some(UnreadyPod {
         name: metadata.name.clone()?,

@@ -1,6 +1,7 @@
 //! Formats the error that a controller, such as the `ReplicaSet` controller, reports if it can't create pods.
 
 use super::Condition;
+use crate::scrub::Scrubber;
 
 /// The type of the condition that a Deployment has while its `ReplicaSet` cannot create pods.
 const REPLICA_FAILURE: &str = "ReplicaFailure";
@@ -10,10 +11,10 @@ const MESSAGE_MAX: usize = 240;
 
 /// Returns the reason why Kubernetes can't create the pods of a Deployment; `None` if the Deployment's conditions
 /// contain no such error.
-pub(super) fn of_deployment(conditions: &[Condition]) -> Option<String> {
+pub(super) fn of_deployment(conditions: &[Condition], scrubber: &Scrubber) -> Option<String> {
     let failure =
         conditions.iter().find(|condition| condition.kind == REPLICA_FAILURE && condition.status == "True")?;
-    Some(describe_creation_error(&failure.message))
+    Some(describe_creation_error(&scrubber.scrub_output(&failure.message)))
 }
 
 /// Formats the API server's refusal to create a pod: `no pod can be created: forbidden: exceeded quota: …`.
@@ -26,7 +27,7 @@ pub fn describe_creation_error(message: &str) -> String {
     format!("no pod can be created: {}", shorten(reason))
 }
 
-/// Formats a text as one line, and cuts off the part that exceeds the maximum length of a message.
+/// Formats a message as one line, and cuts off the part that exceeds the maximum length.
 pub fn shorten(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MESSAGE_MAX) {

@@ -9,6 +9,7 @@ use super::{Condition, pod_creation, storage};
 use crate::catalog::{Component, WorkloadKind};
 use crate::observed::{Issue, OnDelete, Workload};
 use crate::release;
+use crate::scrub::Scrubber;
 
 /// The reason in a Deployment's condition `Progressing` after the rollout of the newest pod template is complete.
 /// Kubernetes keeps this reason even if pods fail later (`deploymentutil.NewRSAvailableReason`).
@@ -32,7 +33,7 @@ struct ClaimTemplate {
     spec: storage::Spec,
 }
 
-/// The update strategy by which Kubernetes replaces a workload's pods after a change of the pod template.
+/// The update strategy with which Kubernetes replaces a workload's pods after a change of the pod template.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Strategy {
@@ -87,7 +88,15 @@ pub struct Status {
 ///
 /// The field `trouble` of the result is set only for a Deployment whose pods Kubernetes can't create. This function
 /// does not see the problems of existing pods; the operator adds them to `trouble` later.
-pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Workload> {
+///
+/// `scrubber` removes secrets from the message of Kubernetes in `trouble`.
+pub fn observe(
+    kind: WorkloadKind,
+    metadata: &ObjectMeta,
+    spec: &Spec,
+    status: &Status,
+    scrubber: &Scrubber,
+) -> Option<Workload> {
     let release = metadata.annotations.as_ref()?.get(release::RELEASE_NAME_ANNOTATION)?.clone();
     let name = metadata.name.clone()?;
     let desired = desired(kind, spec, status);
@@ -114,7 +123,8 @@ pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &
         misscheduled: status.number_misscheduled,
         claim_size: spec.volume_claim_templates.first().map(|template| template.spec.size().to_owned()),
         lost_nodes: Vec::new(),
-        trouble: pod_creation::of_deployment(&status.conditions).map(|message| Issue { stuck: true, message }),
+        trouble: pod_creation::of_deployment(&status.conditions, scrubber)
+            .map(|message| Issue { stuck: true, message }),
     })
 }
 
@@ -203,7 +213,21 @@ mod tests {
     fn observed(kind: WorkloadKind, spec: Value, status: Value) -> Workload {
         let spec: Spec = serde_json::from_value(spec).unwrap();
         let status: Status = serde_json::from_value(status).unwrap();
-        observe(kind, &metadata(&json!({"application": "keystone", "component": "api"})), &spec, &status).unwrap()
+        let metadata = metadata(&json!({"application": "keystone", "component": "api"}));
+        observe(kind, &metadata, &spec, &status, &Scrubber::default()).unwrap()
+    }
+
+    /// Observes a Deployment that has no status yet.
+    fn observe_new(metadata: &ObjectMeta, spec: &Spec) -> Option<Workload> {
+        observe(WorkloadKind::Deployment, metadata, spec, &Status::default(), &Scrubber::default())
+    }
+
+    #[test]
+    fn a_refused_pod_shows_no_secret() {
+        let condition = json!({"type": "ReplicaFailure", "status": "True",
+            "message": "pods \"x\" is forbidden: password\u{0}=hunter2"});
+        let workload = observed(WorkloadKind::Deployment, json!({}), json!({"conditions": [condition]}));
+        assert_eq!(workload.trouble.unwrap().message, "no pod can be created: forbidden: password=[redacted]");
     }
 
     #[test]
@@ -271,7 +295,7 @@ mod tests {
             (json!({"app": "x"}), json!({}), "keystone/keystone-api"),
         ] {
             let spec: Spec = serde_json::from_value(spec).unwrap();
-            let workload = observe(WorkloadKind::Deployment, &metadata(&labels), &spec, &Status::default()).unwrap();
+            let workload = observe_new(&metadata(&labels), &spec).unwrap();
             assert_eq!(workload.component.to_string(), expected, "{labels}");
         }
     }
@@ -279,6 +303,6 @@ mod tests {
     #[test]
     fn ignores_workloads_not_owned_by_helm() {
         let metadata = ObjectMeta { annotations: None, ..metadata(&json!({})) };
-        assert_eq!(observe(WorkloadKind::Deployment, &metadata, &Spec::default(), &Status::default()), None);
+        assert_eq!(observe_new(&metadata, &Spec::default()), None);
     }
 }

@@ -51,8 +51,8 @@ pub(super) fn assign_roles(
                 wanted.entry(key).or_default().entry(value).or_default().insert(role);
             }
         }
-        // If a role matches no node, keep its labels on the nodes that have them: a typing error in the selector must
-        // not remove the labels from all nodes.
+        // If a role is unmatched, keep its labels on the nodes on which osdpl has set them for this cloud: a typo in
+        // the selector must not remove the labels from all nodes.
         for (role, _, labels) in &unmatched {
             for (key, value) in labels.iter().filter(|label| has_set(node, owner, *label)) {
                 wanted.entry(key).or_default().entry(value).or_default().insert(role);
@@ -73,8 +73,9 @@ fn has_role(role: &RoleNodes, name: &str, node: &Node) -> bool {
     selected || role.names.iter().any(|named| named == name)
 }
 
-/// Whether a role matches no node. If the role has a selector, the function checks only the selector, else the node
-/// names.
+/// Whether the selector of a role matches no node. If the role has no selector: whether none of its named nodes exists.
+/// If the role has a selector, named nodes do not count: a typing error in the selector must not remove the labels from
+/// the other nodes, even if the role also names nodes.
 fn is_unmatched(role: &RoleNodes, nodes: &Inventory) -> bool {
     match &role.selector {
         Some(selector) => !nodes.values().any(|node| selector_matches(selector, &node.labels)),
@@ -88,8 +89,8 @@ fn has_set(node: &Node, owner: &str, (key, value): (&String, &String)) -> bool {
     node.is_ours(owner, key, value) && node.labels.get(key) == Some(value)
 }
 
-/// Returns the last sentence of a warning about a role that matches no node. The sentence names the nodes that still
-/// have the role's labels. The result is empty if there is no such node.
+/// Returns the last sentence of a warning about a role. If the role is unmatched ([`is_unmatched`]), the sentence names
+/// the nodes that still have the role's labels. Otherwise, or if there is no such node, the result is empty.
 fn holders(name: &str, role: &RoleNodes, labels: &Labels, nodes: &Inventory, owner: &str) -> String {
     let holds = |node: &Node| labels.iter().any(|label| has_set(node, owner, label));
     let left = |(name, node): &(&String, &Node)| !has_role(role, name, node) && holds(node);
@@ -104,32 +105,37 @@ fn holders(name: &str, role: &RoleNodes, labels: &Labels, nodes: &Inventory, own
     )
 }
 
-/// Returns a warning if the role names nodes that do not exist, or if its selector matches no node; otherwise `None`.
-fn absent(name: &str, role: &RoleNodes, labels: &Labels, nodes: &Inventory, owner: &str) -> Option<Finding> {
-    let field = format!("spec.nodes.roles.{name}");
-    let warning = |message: String| {
-        let message = message + &holders(name, role, labels, nodes, owner);
-        Some(Finding::new(Level::Warning, field.clone(), message))
-    };
+/// Returns a warning if the selector of a role matches no node, and another one if the role names nodes that do not
+/// exist.
+fn absent(name: &str, role: &RoleNodes, labels: &Labels, nodes: &Inventory, owner: &str) -> Vec<Finding> {
+    let is_selector_unmatched = role.selector.is_some() && is_unmatched(role, nodes);
+    let about_selector = is_selector_unmatched.then(|| {
+        "its selector matches no node; correct the selector, or label the nodes that should have the role".to_owned()
+    });
     let missing: Vec<_> = role.names.iter().map(String::as_str).filter(|named| !nodes.contains_key(*named)).collect();
-    match (missing.as_slice(), &role.selector) {
-        ([], Some(_)) if is_unmatched(role, nodes) => warning(
-            "its selector matches no node; correct the selector, or label the nodes that should have the role".into(),
-        ),
-        ([], _) => None,
-        ([one], _) => {
+    let about_names = match missing.as_slice() {
+        [] => None,
+        [one] => {
             let hint = did_you_mean(one, nodes.keys().map(String::as_str));
-            warning(format!(
+            Some(format!(
                 "there is no node {one:?}{hint}; correct the name, or add the node: it gets its labels when it joins"
             ))
         }
-        (several_names, _) => {
+        several_names => {
             let names = format_names(several_names.iter().copied(), several_names.len());
-            warning(format!(
+            Some(format!(
                 "there are no nodes {names}; correct the names, or add the nodes: they get their labels when they join"
             ))
         }
+    };
+    let mut messages: Vec<String> = about_selector.into_iter().chain(about_names).collect();
+    // The first warning is about the reason why the role is unmatched: the selector if the role has one, otherwise the
+    // names.
+    if let Some(first) = messages.first_mut() {
+        first.push_str(&holders(name, role, labels, nodes, owner));
     }
+    let field = format!("spec.nodes.roles.{name}");
+    messages.into_iter().map(|message| Finding::new(Level::Warning, field.clone(), message)).collect()
 }
 
 /// Returns the labels that the operator must set or keep on a node for the cloud with the owner label `owner`. Adds a
@@ -169,16 +175,16 @@ fn granted(name: &str, node: &Node, owner: &str, wanted: &LabelRoles<'_>, warnin
     granted
 }
 
-/// Returns the warning about a label that a role wants to set, but that another writer has set to another value. The
-/// caller replaces `{nodes}` by the names of the nodes.
+/// Returns the warning about a label that a role wants to set, but that has another value, which another writer set, or
+/// which the operator set for another cloud. The caller replaces `{nodes}` with the names of the nodes.
 fn foreign(key: &str, value: &str, current: &str) -> String {
     format!(
-        "another writer set label {key} to {current:?} on {{nodes}}, so osdpl keeps that value; to have osdpl set it to {value:?}, remove the label: kubectl label node <node> {key}-"
+        "another writer or another cloud set label {key} to {current:?} on {{nodes}}, so osdpl keeps that value; to have osdpl set it to {value:?}, make sure that no pod needs the old value, then remove the label: kubectl label node <node> {key}-"
     )
 }
 
 /// Returns the warning about a label that several roles want to set to different values. The caller replaces `{nodes}`
-/// by the names of the nodes.
+/// with the names of the nodes.
 fn conflict(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     let sides = values.iter().map(|(value, roles)| {
         let roles = roles.iter().copied().collect::<Vec<_>>().join(", ");
@@ -186,7 +192,7 @@ fn conflict(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     });
     let sides = sides.collect::<Vec<_>>().join(", ");
     format!(
-        "roles set label {key} to different values ({sides}) on {{nodes}}: osdpl sets no new value; give each node only one of these roles, or all of them the same value"
+        "roles set label {key} to different values ({sides}) on {{nodes}}: osdpl sets no new value; give each node only one of these roles, or set the same value in all of them"
     )
 }
 

@@ -18,7 +18,7 @@ fn catalog() -> Catalog {
     Catalog::load(&files).unwrap()
 }
 
-/// The text for a change that updates the annotation of a node, but no label.
+/// The message for a change that updates the annotation of a node, but no label.
 const ANNOTATION: &str = "gets an updated annotation with osdpl's labels";
 
 fn labels(value: &Value) -> Labels {
@@ -28,9 +28,9 @@ fn labels(value: &Value) -> Labels {
 /// The owner label of the cloud in these tests.
 const OWNER: &str = "openstack.cloud";
 
-/// Returns an inventory of nodes. Each node has a name, its labels, and a text that lists the labels that osdpl set for
-/// the tests' cloud, in the format of the annotation. The text can continue with the owner label of another cloud and
-/// the labels that osdpl set for that cloud.
+/// Returns an inventory of nodes. Each node has a name, its labels, and a string that lists the labels that osdpl set
+/// for the tests' cloud, in the format of the annotation. The string can continue with the owner label of another cloud
+/// and the labels that osdpl set for that cloud.
 fn inventory(nodes: &[(&str, Value, &str)]) -> Inventory {
     let node = |(name, all, ours): &(&str, Value, &str)| {
         ((*name).to_owned(), Node::new(Some(name), Some(&labels(all)), Some(&format!("{OWNER},{ours}"))))
@@ -103,7 +103,7 @@ fn labels_of_another_cloud_stay() {
     for listed in ["b.cloud,switch=on", "switch=on,b.cloud,switch=on"] {
         let inventory = inventory_of_roles(other.clone(), &[("a", all.clone(), listed)]);
         assert!(inventory.changes.values().all(|change| !change.changes_labels()), "{listed}");
-        assert!(inventory.findings[0].message.starts_with("another writer set label switch"), "{listed}");
+        assert!(inventory.findings[0].message.starts_with("another writer or another cloud set label"), "{listed}");
     }
     let nodes = inventory(&[("a", all, "b.cloud,compute=on,switch=on")]);
     assert!(labels_to_remove(&nodes, OWNER).is_empty());
@@ -155,6 +155,13 @@ fn a_role_without_nodes_removes_no_label() {
         assert_eq!(findings, [format!("spec.nodes.roles.compute: {warning}{keeps}")]);
     }
     let partial = json!({"selector": {"matchLabels": {"rack": "2"}}, "names": ["b"]});
+    let inventory = inventory_of_roles(json!({ "compute": partial }), &[("a", all.clone(), ours)]);
+    let findings: Vec<_> = inventory.findings.iter().map(ToString::to_string).collect();
+    let about_selector =
+        "its selector matches no node; correct the selector, or label the nodes that should have the role";
+    let about_names = "there is no node \"b\"; correct the name, or add the node: it gets its labels when it joins";
+    let expected = [format!("{about_selector}{keeps}"), about_names.to_owned()];
+    assert_eq!(findings, expected.map(|message| format!("spec.nodes.roles.compute: {message}")));
     let inventory =
         inventory_of_roles(json!({ "compute": partial }), &[("a", all.clone(), ours), ("b", json!({}), "")]);
     assert_eq!(changes(&inventory), ["b gets compute=on, switch=on"], "the selector matches no node");
@@ -184,8 +191,8 @@ fn keeps_foreign_and_conflicting_labels_with_one_warning() {
     let rack = |label: &str, value: &str| json!({"rack": "1", label: value});
     let two = json!({"one": own("1"), "two": own("2")});
     let same = json!({"one": own("1"), "two": own("1")});
-    let foreign = "spec.nodes.roles.one: another writer set label x to \"9\" on a, b, so osdpl keeps that value; to have osdpl set it to \"1\", remove the label: kubectl label node <node> x-";
-    let conflict = "spec.nodes.roles: roles set label x to different values (one to \"1\", two to \"2\") on a: osdpl sets no new value; give each node only one of these roles, or all of them the same value";
+    let foreign = "spec.nodes.roles.one: another writer or another cloud set label x to \"9\" on a, b, so osdpl keeps that value; to have osdpl set it to \"1\", make sure that no pod needs the old value, then remove the label: kubectl label node <node> x-";
+    let conflict = "spec.nodes.roles: roles set label x to different values (one to \"1\", two to \"2\") on a: osdpl sets no new value; give each node only one of these roles, or set the same value in all of them";
     let cases = [
         (
             same,

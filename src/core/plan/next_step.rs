@@ -50,7 +50,10 @@ impl Context<'_> {
             State::Undecodable(problem) => Step::Wait(Wait::Undecodable(problem.to_owned())),
             State::Unmanaged(_) | State::Absent => Step::Ready,
             State::Locked(record, until) => Step::Wait(locked_wait(record, until)),
-            _ if self.is_paused(name) && !self.policy.deleting => Step::Wait(Wait::Paused),
+            // `osdpl_decide` decides what a deletion of a paused cloud does.
+            _ if self.policy.paused_releases.contains(name) || (self.policy.paused && !self.policy.deleting) => {
+                Step::Wait(Wait::Paused)
+            }
             State::Abandoned(_)
             | State::Uninstalling(_)
             | State::Failed(_)
@@ -58,10 +61,6 @@ impl Context<'_> {
             | State::InSync(_)
             | State::Foreign(_) => self.uninstall_step(name, key),
         }
-    }
-
-    fn is_paused(&self, name: &str) -> bool {
-        self.policy.paused || self.policy.paused_releases.contains(name)
     }
 
     /// Returns the step of a release that exists although the spec no longer desires it: an uninstall, or the reason
@@ -148,7 +147,7 @@ impl Context<'_> {
         matches!(next, Step::Do(..))
     }
 
-    /// Returns a text about the hook that helm waits for and about the hook's problem, and whether the hook is stuck. A
+    /// Returns a description of the hook that helm waits for, with the hook's problem, and whether the hook is stuck. A
     /// hook is stuck if its Job failed, if a pod of the Job failed, or if the Job cannot proceed without a fix.
     fn describe_hook(&self, key: &ReleaseKey) -> (Option<String>, bool) {
         let body = self.observed.releases.get(key).and_then(|record| record.body.as_ref());

@@ -1,7 +1,7 @@
 //! Decodes the payload of a record: the value that helm stores in the record's Secret.
 //!
-//! The decoder reads base64, gzip and JSON as streams. Most of a record is the chart with its templates; the decoder
-//! skips the templates and never holds them in memory.
+//! The decoder reads base64, gzip and JSON as streams. Most of a record is the chart with its templates. Only
+//! `decode_source` needs the templates; the other functions skip them and never hold them in memory.
 
 use std::io::{self, BufReader, Read};
 
@@ -110,11 +110,12 @@ pub fn decode_hooks(payload: &[u8]) -> Result<(Status, Vec<Hook>), DecodeError> 
 /// without the fields' values.
 ///
 /// # Errors
-/// Returns an error if the payload is not a release record.
+/// Returns an error if the payload is not a release record, or if osdpl can't parse a manifest in it.
 pub fn decode_objects(payload: &[u8]) -> Result<Objects, DecodeError> {
     let wire: ManifestWire = json(payload)?;
     let mut budget = Budget::new();
-    let mut objects = |text: &str| manifest::objects(text, &mut budget).map_err(DecodeError::NoRelease);
+    let mut left = manifest::CONTENT_MAX;
+    let mut objects = |text: &str| manifest::objects(text, &mut budget, &mut left).map_err(DecodeError::NoRelease);
     let manifest = objects(&wire.manifest)?;
     let hooks = wire.hooks.unwrap_or_default();
     let hooks = hooks.iter().map(|hook| objects(&hook.manifest)).collect::<Result<Vec<_>, _>>()?.concat();
@@ -127,12 +128,13 @@ pub fn decode_objects(payload: &[u8]) -> Result<Objects, DecodeError> {
 /// The values of the fields contain secrets.
 ///
 /// # Errors
-/// Returns an error if the payload is not a release record.
+/// Returns an error if the payload is not a release record, or if osdpl can't parse a manifest in it.
 pub fn decode_contents(payload: &[u8]) -> Result<Vec<Map<String, Value>>, DecodeError> {
     let wire: ManifestWire = json(payload)?;
     let hooks = wire.hooks.unwrap_or_default();
     let texts = [wire.manifest.as_str()].into_iter().chain(hooks.iter().map(|hook| hook.manifest.as_str()));
-    let read: Result<Vec<_>, String> = texts.map(manifest::parse_objects).collect();
+    let mut left = manifest::CONTENT_MAX;
+    let read: Result<Vec<_>, String> = texts.map(|text| manifest::contents(text, &mut left)).collect();
     Ok(read.map_err(DecodeError::NoRelease)?.concat())
 }
 
@@ -167,7 +169,7 @@ pub(super) fn unpack(payload: &[u8]) -> Result<io::Take<Box<dyn Read + '_>>, Dec
     Ok(reader.take(UNPACKED_MAX))
 }
 
-/// A reader of JSON text that fails after [`ITEMS_MAX`] items.
+/// Reads JSON text, and fails after [`ITEMS_MAX`] items.
 struct Items<R> {
     json: R,
     left: usize,

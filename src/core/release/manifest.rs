@@ -1,5 +1,8 @@
 //! Parses the objects in a rendered manifest: their identities, and the paths of the fields that the manifest sets.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use serde_json::{Map, Value};
 
 use super::RESOURCE_POLICY_ANNOTATION;
@@ -47,13 +50,22 @@ const SEPARATOR: &str = "---";
 /// with a very short text takes much memory. The manifests of upstream's charts have some hundred objects.
 const OBJECTS_MAX: usize = 10_000;
 
-/// Returns the identity and the field paths of every object in a manifest, in the manifest's order.
+/// The maximum size of the objects in all manifests of a record, in bytes. The content of a YAML anchor counts again
+/// for each alias. The limit bounds the memory that osdpl needs, because aliases could repeat a value thousands of
+/// times.
+pub(super) const CONTENT_MAX: usize = 16 << 20;
+
+/// The maximum number of copies of YAML events that the YAML library keeps for aliases of one document.
+const COPIES_MAX: usize = 250_000;
+
+/// Returns the identity and the field paths of every object that has a kind and a name, in the manifest's order.
+/// Subtracts the size of the objects from `left`, the size that the objects of the record may still have.
 ///
 /// A document that is not YAML is an error. If the function skipped such a document, a comparison of revisions would
 /// report the document's objects as removed.
-pub(super) fn objects(text: &str, budget: &mut Budget) -> Result<Vec<Object>, String> {
+pub(super) fn objects(text: &str, budget: &mut Budget, left: &mut usize) -> Result<Vec<Object>, String> {
     let mut paths = paths();
-    let found = parse(text, &mut |object| summarize(&object, &mut paths, budget))?;
+    let found = parse(text, left, &mut |object| summarize(&object, &mut paths, budget))?;
     if budget.is_used_up() {
         let limit = SUMMARY_MAX >> 20;
         return Err(format!(
@@ -67,10 +79,17 @@ pub(super) fn objects(text: &str, budget: &mut Budget) -> Result<Vec<Object>, St
 /// contain secrets.
 ///
 /// # Errors
-/// Returns an error if a document is not YAML. The error names the template and the line of the document and does not
-/// quote the text.
+/// Returns an error if a document is not a YAML map, or if the objects of the manifest are too many or too large. The
+/// error about a document names the template and the line of the document and does not quote the text.
 pub fn parse_objects(text: &str) -> Result<Vec<Map<String, Value>>, String> {
-    parse(text, &mut Some)
+    let mut left = CONTENT_MAX;
+    contents(text, &mut left)
+}
+
+/// Returns the same as [`parse_objects`]. Subtracts the size of the objects from `left`, the size that the objects of
+/// the record may still have.
+pub(super) fn contents(text: &str, left: &mut usize) -> Result<Vec<Map<String, Value>>, String> {
+    parse(text, left, &mut Some)
 }
 
 /// Returns the objects of the kind `kind` in a manifest, with the values of all fields.
@@ -78,15 +97,20 @@ pub fn parse_objects(text: &str) -> Result<Vec<Map<String, Value>>, String> {
 /// # Errors
 /// Returns an error in the same cases as [`parse_objects`].
 pub fn parse_objects_of_kind(text: &str, kind: &str) -> Result<Vec<Map<String, Value>>, String> {
-    parse(text, &mut |object| Some(object).filter(|object| string(object.get("kind")) == Some(kind)))
+    let mut left = CONTENT_MAX;
+    parse(text, &mut left, &mut |object| Some(object).filter(|object| string(object.get("kind")) == Some(kind)))
 }
 
 /// Parses the documents of a manifest one after the other, and returns the result of `convert` for each object. Leaves
 /// out the objects for which `convert` returns `None`.
-fn parse<T>(text: &str, convert: &mut impl FnMut(Map<String, Value>) -> Option<T>) -> Result<Vec<T>, String> {
+fn parse<T>(
+    text: &str,
+    left: &mut usize,
+    convert: &mut impl FnMut(Map<String, Value>) -> Option<T>,
+) -> Result<Vec<T>, String> {
     let mut found = Vec::new();
     for document in documents(text) {
-        if let Some(object) = read(&document)? {
+        if let Some(object) = read(&document, left)? {
             collect(object, convert, &mut found);
         }
         if found.len() > OBJECTS_MAX {
@@ -142,14 +166,33 @@ fn string(value: Option<&Value>) -> Option<&str> {
     value?.as_str().filter(|text| !text.is_empty())
 }
 
-fn read(document: &str) -> Result<Option<Map<String, Value>>, String> {
+/// Parses a document. Subtracts its approximate size in memory from `left`, and fails if `left` is too small.
+fn read(document: &str, left: &mut usize) -> Result<Option<Map<String, Value>>, String> {
     // If a map has the same key twice, helm's YAML parser takes the last value. Charts rely on this rule: they
     // write their own hook annotations after the user's annotations.
     let options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
         with_snippet: false,
+        budget: serde_saphyr::budget! {
+            max_total_scalar_bytes: *left,
+            max_recorded_anchor_events: COPIES_MAX,
+            max_recorded_anchor_bytes: CONTENT_MAX,
+        },
     };
-    serde_saphyr::from_str_with_options(document, options).map_err(|error| {
+    let size = Rc::new(Cell::new(0));
+    let measured = Rc::clone(&size);
+    let options = options.with_budget_report(move |report| {
+        measured.set(report.total_scalar_bytes.saturating_add(report.nodes * size_of::<Value>()));
+    });
+    let object = serde_saphyr::from_str_with_options(document, options);
+    let Some(rest) = left.checked_sub(size.get()) else {
+        return Err(format!(
+            "its objects have more than {} MiB, including the content of YAML aliases, more than any release needs",
+            CONTENT_MAX >> 20
+        ));
+    };
+    *left = rest;
+    object.map_err(|error| {
         // The text around the error may be a secret, so the message contains only the location of the error.
         let line = error.location().map_or(0, |location| location.line());
         let source = document.lines().find_map(|line| line.strip_prefix("# Source: ")).unwrap_or("an unnamed template");
@@ -180,12 +223,14 @@ fn documents(text: &str) -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
 
+    fn read_objects(text: &str) -> Result<Vec<Object>, String> {
+        let mut left = CONTENT_MAX;
+        objects(text, &mut Budget::new(), &mut left)
+    }
+
     fn names(text: &str) -> Vec<String> {
-        objects(text, &mut Budget::new())
-            .unwrap()
-            .into_iter()
-            .map(|object| format!("{}/{}", object.kind, object.name))
-            .collect()
+        let found = read_objects(text).unwrap();
+        found.into_iter().map(|object| format!("{}/{}", object.kind, object.name)).collect()
     }
 
     #[test]
@@ -214,7 +259,7 @@ mod tests {
             fields: set(name).into_iter().map(|path| (path.into(), 1)).collect(),
         };
         assert_eq!(
-            objects(text, &mut Budget::new()).unwrap(),
+            read_objects(text).unwrap(),
             [
                 object("v1", "Secret", None, "keys", true),
                 object("apps/v1", "Deployment", Some("elsewhere"), "api", false),
@@ -263,9 +308,28 @@ mod tests {
     }
 
     #[test]
+    fn limits_the_size_of_all_objects_with_aliases() {
+        let document = |aliases: usize| {
+            let text = format!("&a {}{}", "x".repeat(100 << 10), ", *a".repeat(aliases));
+            format!("---\nkind: A\nmetadata: {{name: a}}\ndata: [{text}]\n")
+        };
+        assert_eq!(names(&document(99)), ["A/a"]);
+        assert_eq!(parse_objects(&document(99)).unwrap().len(), 1);
+        let small = "- {a: [0, 0, 0, 0]}\n".repeat(10_000);
+        let small = format!("---\nkind: A\ndata:\n{small}").repeat(8);
+        for text in [document(99).repeat(2), document(60).repeat(3), small] {
+            let of_kind = parse_objects_of_kind(&text, "B").unwrap_err();
+            for error in [read_objects(&text).unwrap_err(), parse_objects(&text).unwrap_err(), of_kind] {
+                let problem = "its objects have more than 16 MiB, including the content of YAML aliases";
+                assert!(error.starts_with(problem), "{error}");
+            }
+        }
+    }
+
+    #[test]
     fn one_unreadable_document_fails_without_quoting_it() {
         let text = "---\n# Source: c/templates/x.yaml\nkind: Secret\nmetadata: {name: a}\ndata: {password: hunter22\n";
-        let error = objects(text, &mut Budget::new()).unwrap_err();
+        let error = read_objects(text).unwrap_err();
         assert!(error.contains("c/templates/x.yaml") && error.contains("line"), "{error}");
         assert!(!error.contains("hunter22"), "{error}");
     }

@@ -28,7 +28,7 @@ pub fn find_secret_paths(values: &Values) -> Vec<Path> {
         Some(Value::Object(objects)) => {
             objects.iter().flat_map(|(name, object)| paths_of_object(&root.child(name), object)).collect()
         }
-        Some(value) if has_secret(value) => vec![root],
+        Some(value) if has_secret(value, false) => vec![root],
         _ => Vec::new(),
     }
 }
@@ -39,8 +39,8 @@ pub fn find_secret_paths(values: &Values) -> Vec<Path> {
 pub fn collect_secret_texts(values: &Values) -> Vec<String> {
     let mut found = Vec::new();
     match values.get(OBJECTS) {
-        Some(Value::Object(objects)) => objects.values().for_each(|object| gather(object, &mut found)),
-        Some(value) => gather(value, &mut found),
+        Some(Value::Object(objects)) => objects.values().for_each(|object| gather(object, false, &mut found)),
+        Some(value) => gather(value, false, &mut found),
         None => {}
     }
     let decoded = found.iter().filter_map(|text| String::from_utf8(STANDARD.decode(text).ok()?).ok());
@@ -55,26 +55,33 @@ fn paths_of_object(path: &Path, object: &Value) -> Vec<Path> {
             let parts = PARTS.map(|part| path.child(part)).into_iter();
             parts.chain([path.child("metadata").child("annotations").child(APPLIED)]).collect()
         }
-        value if has_secret(value) => vec![path.clone()],
+        value if has_secret(value, false) => vec![path.clone()],
         _ => Vec::new(),
     }
 }
 
-fn has_secret(value: &Value) -> bool {
+/// Whether a value contains the manifest of a Secret, or may contain one. `in_text` is true if the value comes from a
+/// text that osdpl has parsed.
+///
+/// osdpl does not parse a text inside a parsed text: helm would not render it as a manifest, and with aliases at each
+/// level, a short text could take hours.
+fn has_secret(value: &Value, in_text: bool) -> bool {
     match value {
+        Value::String(text) if in_text => may_have_secret(text),
         Value::String(text) => documents(text).any(|document| match document {
-            Ok(read) => !read.is_string() && has_secret(&read),
+            Ok(read) => !read.is_string() && has_secret(&read, true),
             Err(text) => may_have_secret(text),
         }),
-        Value::Array(items) => items.iter().any(has_secret),
-        Value::Object(map) => is_secret(map) || map.get("items").is_some_and(has_secret),
+        Value::Array(items) => items.iter().any(|item| has_secret(item, in_text)),
+        Value::Object(map) => is_secret(map) || map.get("items").is_some_and(|items| has_secret(items, in_text)),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
 /// Whether a manifest is a Secret, or may be one.
 ///
-/// A manifest without a kind may be a Secret: osdpl checks each layer on its own, and another layer may set the kind.
+/// A manifest may be a Secret if its kind is a template, or if it has no kind: osdpl checks each layer on its own, and
+/// another layer may set the kind.
 fn is_secret(map: &Map<String, Value>) -> bool {
     match map.get("kind") {
         Some(Value::String(kind)) => kind == "Secret" || kind.contains("{{"),
@@ -96,19 +103,19 @@ fn may_have_secret(text: &str) -> bool {
     text.contains("stringData") || text.lines().any(names)
 }
 
-fn gather(value: &Value, found: &mut Vec<String>) {
+/// Adds the secrets in a value to `found`. Skips a text inside a parsed text; see [`has_secret`].
+fn gather(value: &Value, in_text: bool, found: &mut Vec<String>) {
     match value {
-        Value::String(text) => {
-            let read = documents(text).filter_map(Result::ok).filter(|document| !document.is_string());
-            read.for_each(|document| gather(&document, found));
+        Value::String(text) if !in_text => {
+            documents(text).filter_map(Result::ok).for_each(|document| gather(&document, true, found));
         }
-        Value::Array(items) => items.iter().for_each(|item| gather(item, found)),
+        Value::Array(items) => items.iter().for_each(|item| gather(item, in_text, found)),
         Value::Object(map) if is_secret(map) => {
             let parts = PARTS.iter().filter_map(|part| map.get(*part));
             found.extend(parts.flat_map(collect_secret_scalars).map(Into::into));
         }
-        Value::Object(map) => map.get("items").into_iter().for_each(|items| gather(items, found)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::Object(map) => map.get("items").into_iter().for_each(|items| gather(items, in_text, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -144,6 +151,14 @@ mod tests {
             parts,
             "a map without a kind counts as a Secret, because another layer may set the kind"
         );
+    }
+
+    #[test]
+    fn does_not_parse_texts_in_texts() {
+        let inner = "kind: Secret\nstringData: {config: hunter2}";
+        let paths = vec!["extraObjects.one".to_owned()];
+        assert_eq!(found(&json!({"one": json!([inner]).to_string()})), (paths, Vec::new()));
+        assert_eq!(found(&json!({"one": json!(["{kind: Job}"]).to_string()})), (Vec::new(), Vec::new()));
     }
 
     #[test]

@@ -48,8 +48,8 @@ pub(super) fn assess(report: &Report<'_>, health: &Health, children: &Children) 
     let degraded = degraded(report, health).or_else(drifted).or_else(failing);
     let (phase, reason, message) = CHECKS.iter().find_map(|check| check(report, health)).unwrap_or_else(|| {
         let trouble = lost_nodes(report, health).or_else(|| crons.clone()).map(|trouble| (Phase::Degraded, trouble));
-        // A rollout does not affect availability. Neither does a removal of node labels, nor an unapproved change
-        // outside of releases. So they change the phase and the message, but Ready stays true.
+        // Rollouts, removals of node labels, and changes outside of releases that wait for approval do not affect
+        // availability. So they change the phase and the message, but Ready stays true.
         let rollout = rollouts::first(report.rollouts).map(|(_, phase, line)| (phase, line));
         let labels = labels::progress(report);
         let phase = trouble.as_ref().or(rollout.as_ref()).or(labels.as_ref()).map_or(Phase::Ready, |(phase, _)| *phase);
@@ -154,7 +154,7 @@ fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, 
                 reason::FOREIGN => reason::FOREIGN,
                 _ => reason::CHART,
             },
-            // helm still waits for a hook that fails repeatedly. Report the failure now, not only when helm gives up.
+            // helm still waits for a hook that fails. Report the failure now, not only when helm gives up.
             Step::Wait(Wait::Helm { .. }) if failing_hook(report, name) => reason::FAILED,
             _ => return None,
         };
@@ -184,17 +184,22 @@ fn awaiting(report: &Report<'_>, _: &Health) -> Check {
     if report.desired.is_fetching() {
         return None;
     }
-    let waiting: Vec<_> = report.plan.awaiting_approval().collect();
-    let (_, why) = waiting.first()?;
-    let names = waiting.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    let what = match why {
-        Reason::Install => "installed".to_owned(),
-        why if why.is_removal() => format!("uninstalled because {why}"),
-        why => format!("upgraded because {why}"),
-    };
+    let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (name, why) in report.plan.awaiting_approval() {
+        let what = match why {
+            Reason::Install => "installed".to_owned(),
+            why if why.is_removal() => format!("uninstalled because {why}"),
+            why => format!("upgraded because {why}"),
+        };
+        groups.entry(what).or_default().push(name);
+    }
+    if groups.is_empty() {
+        return None;
+    }
+    let groups: Vec<_> = groups.iter().map(|(what, names)| format!("{} would be {what}", names.join(", "))).collect();
+    let groups = groups.join("; ");
     let labels = labels::awaiting(report).map(|labels| format!("; also, {labels}")).unwrap_or_default();
-    let message =
-        format!("{names} would be {what}{labels}; see `osdpl plan`, then run `osdpl approve {}`", report.plan.hash);
+    let message = format!("{groups}{labels}; see `osdpl plan`, then run `osdpl approve {}`", report.plan.hash);
     Some((Phase::AwaitingApproval, reason::APPROVAL, message))
 }
 
@@ -287,8 +292,8 @@ fn step_text(step: &Step) -> String {
     }
 }
 
-/// Returns one line for each release: the release's name, and the text that the function `text` returns for the step of
-/// the release. If `text` returns `None`, the release has no line.
+/// Returns one line for each release: the release's name, and the string that the function `text` returns for the step
+/// of the release. If `text` returns `None`, the release has no line.
 fn lines(report: &Report<'_>, text: impl Fn(&Step) -> Option<String>) -> Vec<String> {
     let lines = report.plan.decisions.iter().filter_map(|(name, decision)| Some((name, text(&decision.step)?)));
     lines.map(|(name, text)| if text.is_empty() { name.clone() } else { format!("{name}: {text}") }).collect()

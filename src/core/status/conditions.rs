@@ -60,6 +60,7 @@ fn ceph(declared: &DeclaredCeph) -> (bool, (&'static str, String)) {
     let Some(trouble) = declared.not_ready_reason() else { return (true, (reason::READY, describe_ceph(declared))) };
     let reason = match trouble {
         NotReady::Secret(_) => reason::CEPH_SECRET,
+        NotReady::Spec(_) => reason::INVALID,
         NotReady::Rook(_) => reason::CEPH_ROOK,
         NotReady::Malformed(_) => reason::CEPH_INVALID,
         NotReady::Occupied(_) => reason::CEPH_OCCUPIED,

@@ -116,6 +116,16 @@ fn maps_steps_to_phase_and_conditions() {
 }
 
 #[test]
+fn groups_releases_that_wait_for_approval_by_change() {
+    let wait = |why| Step::Wait(Wait::Approval(why));
+    let steps = [("a", wait(Reason::Spec)), ("b", wait(Reason::NotDesired)), ("c", wait(Reason::Spec))];
+    let (status, _) = reported(None, &plan(&steps), NOW);
+    let expected = "b would be uninstalled because it is no longer desired; a, c would be upgraded because its inputs \
+                    changed; see `osdpl plan`";
+    assert!(status.message.starts_with(expected), "{}", status.message);
+}
+
+#[test]
 fn warns_of_records_near_the_size_limit() {
     let limit = crate::release::RECORD_LIMIT;
     assert_eq!(super::children::size_warning(limit * 69 / 100), None);

@@ -27,25 +27,28 @@ pub(super) fn endpoints(rook: &RookSettings) -> Reference {
     Reference { kind: ValuesKind::ConfigMap, namespace: rook.namespace.clone(), name: ceph::ENDPOINTS.into() }
 }
 
-/// Returns the data of a Secret or `ConfigMap` that Rook creates; an error says why the data is not available.
-pub(super) fn data(objects: &Objects, rook: &RookSettings, name: &str) -> Result<Data, String> {
+/// Returns the data of a Secret or `ConfigMap` that Rook creates; `None` if the object does not exist. An error says
+/// why osdpl can't read the object.
+pub(super) fn data(objects: &Objects, rook: &RookSettings, name: &str) -> Result<Option<Data>, String> {
     let reference = match name {
         ceph::ENDPOINTS => endpoints(rook),
         name => Reference { kind: ValuesKind::Secret, namespace: rook.namespace.clone(), name: name.to_owned() },
     };
-    objects.all(&reference).map_err(|problem| match problem {
-        Unavailable::Missing(_) => format!("{reference} does not exist yet"),
-        Unavailable::Unusable(problem) => problem,
-    })
+    match objects.all(&reference) {
+        Ok(data) => Ok(Some(data)),
+        Err(Unavailable::Missing(_)) => Ok(None),
+        Err(Unavailable::Unusable(problem)) => Err(problem),
+    }
 }
 
 /// The state of an object that osdpl requests from Rook, such as a pool.
 pub(super) enum RequestState {
     /// Rook reports that the object is ready.
     Ready,
-    /// osdpl has not read or applied the object yet, or Rook is still working on it. Contains the reason.
+    /// osdpl has not read or applied the object yet, or Rook does not report that it is ready. Contains the reason.
     Pending(String),
-    /// osdpl can't read or apply the object. Contains the reason.
+    /// osdpl can't read or apply the object, or must not apply it, because it belongs to someone else. Contains the
+    /// reason.
     Refused(NotReady),
 }
 
@@ -72,6 +75,8 @@ pub(super) fn request(draft: &mut Draft<'_>, owner: &str, rook: &RookSettings, m
     let action = Action::ApplyRook { namespace: rook.namespace.clone(), manifest };
     match draft.attempt_for_spec(Planned::new(action, "releases store their data in Ceph")) {
         Some(refusal) => RequestState::Refused(NotReady::Rook(refusal.message.clone())),
-        None => RequestState::Pending(format!("{object} does not exist yet; osdpl requests it from Rook")),
+        None => {
+            RequestState::Pending(format!("{object} does not exist yet, or does not have the spec that osdpl requests"))
+        }
     }
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::tests::{complete, crd, snapshot, stored};
 use crate::{AbandonedCrd, Plan, Read, Received, Response, Snapshot};
 use osdpl_core::observed::ReleaseKey;
-use osdpl_core::plan::Step;
+use osdpl_core::plan::{Step, Wait};
 use osdpl_core::release::Status;
 use osdpl_core::testing::observed_release;
 
@@ -122,6 +123,37 @@ fn an_upgrade_waits_for_charts_that_helm_cannot_render() {
     let why = "osdpl can't find out which CRDs helm would change: helm cannot render openstack/store";
     assert_eq!(step(&plan), why);
     assert!(plan.requeue_at.is_some());
+}
+
+#[test]
+fn whoever_approves_an_upgrade_learns_that_helm_cannot_render_the_chart() {
+    let mut snapshot = snapshot_of_upgrade();
+    let record = snapshot.observed.releases.values_mut().next().unwrap();
+    record.catalog = Some("an older catalogue".into());
+    let read = requested(&complete(&mut snapshot)).unwrap();
+    respond(&mut snapshot, read, Response::SlowRender("helm did not render openstack/store".into()));
+    let plan = complete(&mut snapshot);
+    assert!(step(&plan).contains("waits for approval"), "{}", step(&plan));
+    let findings: Vec<String> = plan.findings.iter().map(ToString::to_string).collect();
+    assert!(findings.iter().any(|finding| finding.contains("helm did not render openstack/store")), "{findings:?}");
+}
+
+#[test]
+fn a_postponed_render_is_no_failure() {
+    let mut snapshot = snapshot_of_upgrade();
+    let read = requested(&complete(&mut snapshot)).unwrap();
+    respond(&mut snapshot, read, Response::PostponedRender);
+    let plan = complete(&mut snapshot);
+    let is_pending = |step: &Step| matches!(step, Step::Wait(Wait::Blocked { reason, .. }) if reason == "ChartPending");
+    assert!(plan.releases.decisions.values().any(|decision| is_pending(&decision.step)), "{:?}", plan.releases);
+    assert!(plan.requeue_at.is_some());
+}
+
+#[test]
+fn repeats_a_slow_render_rarely() {
+    let until = |response| Received { response, at: Timestamp::UNIX_EPOCH, fresh: true }.until().unwrap().as_second();
+    assert_eq!(until(Response::RenderedCrds(Err("a template is invalid".into()))), 30);
+    assert_eq!(until(Response::SlowRender("helm did not render the chart within 20 s".into())), 180);
 }
 
 #[test]

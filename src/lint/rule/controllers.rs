@@ -118,7 +118,9 @@ fn message((key, value): &(String, String), nodes: Nodes, effect: Effect, server
     let (effect, remedy) = match effect {
         Effect::NoneStarts => ("none of the servers starts", format!("label nodes ({ROLES_FIELD})")),
         Effect::SomeWait => ("each server needs its own node, so some servers stay pending", fewer),
-        Effect::MajorityAtRisk => ("some servers share a node, and if this node fails, the majority is lost", fewer),
+        Effect::MajorityAtRisk => {
+            ("some servers share a node, and if this node fails, the majority may be lost", fewer)
+        }
         Effect::NoGain => {
             ("servers on one node fail together, so additional servers do not improve availability", fewer)
         }
@@ -140,8 +142,8 @@ fn servers_without_nodes(cloud: &Cloud<'_>, release: &str, values: &Values) -> V
     found.collect()
 }
 
-/// Returns a group of servers of the release if fewer nodes than servers are available to them; otherwise `None`. The
-/// value at `path` is the number of servers.
+/// Returns a group of servers of the release if the nodes available to them are fewer than the servers. Returns `None`
+/// if there are enough nodes, or if osdpl does not know their number. The value at `path` is the number of servers.
 ///
 /// `known` is the entry about these servers in `values/rules.yaml`; `None` if the file has no such entry.
 fn servers(

@@ -27,17 +27,17 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec) -> Vec<Finding> {
         found.push(Finding::error("domain", field, message));
     } else if ends_in_number(&labels) {
         let message = format!(
-            "{domain} ends in a number, so that browsers treat it as an IPv4 address and refuse every name in it; use a domain that your DNS resolves, such as cloud.example.org"
-        );
-        found.push(Finding::warning("domain", field, message));
-    } else if labels.len() == 1 {
-        let message = format!(
-            "{domain} is a single label, which browsers and certificates do not accept as a domain; use one with several labels, such as cloud.{domain}"
+            "{domain} ends in a number, so browsers treat it as an IPv4 address and refuse every name in it; use a domain that your DNS resolves, such as cloud.example.org"
         );
         found.push(Finding::warning("domain", field, message));
     } else if let Some(end) = labels.last().filter(|end| PRIVATE.contains(end)) {
         let message = format!(
             "resolvers do not look up names that end in .{end} in DNS; use a domain that your users' DNS resolves, such as cloud.example.org"
+        );
+        found.push(Finding::warning("domain", field, message));
+    } else if labels.len() == 1 {
+        let message = format!(
+            "{domain} is a single label, which browsers and certificates do not accept as a domain; use one with several labels, such as cloud.{domain}"
         );
         found.push(Finding::warning("domain", field, message));
     }

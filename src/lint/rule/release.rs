@@ -15,6 +15,8 @@ const FIELD: &str = "spec.openstackRelease";
 const NAMED: usize = 5;
 
 /// Refuses a spec whose OpenStack release differs from the deployed release, and warns about images that the spec pins.
+/// Returns nothing if the catalogue does not have the OpenStack release, because the catalogue's own check reports
+/// that.
 ///
 /// osdpl refuses downgrades because databases can't be downgraded, and upgrades because osdpl does not implement
 /// ordered upgrades yet.
@@ -22,20 +24,16 @@ pub(crate) fn check_release_move(deployed: &str, spec: &OpenStackDeploymentSpec,
     let target = &spec.openstack_release;
     let Some(release) = catalog.openstack.get(target).filter(|_| deployed != target) else { return Vec::new() };
     let from = &release.upgrades_from;
-    let reason = if deployed > target.as_str() {
-        format!(" (and {target} is older: databases can't be downgraded)")
+    let unsupported = "osdpl does not support upgrades of OpenStack yet";
+    let why = if deployed > target.as_str() {
+        format!("{target} is older: databases can't be downgraded")
     } else if from.is_empty() || from.iter().any(|known| known == deployed) {
-        String::new()
+        unsupported.to_owned()
     } else {
-        format!(" (and {target} can only be reached from {}: no release can be skipped)", from.join(" or "))
+        format!("{unsupported}; {target} will only be reachable from {}", from.join(" or "))
     };
-    let mut found = vec![Finding::error(
-        "release-move",
-        FIELD,
-        format!(
-            "{deployed} is deployed, and moving to {target} is not supported yet{reason}; set it back to {deployed}"
-        ),
-    )];
+    let message = format!("{deployed} is deployed, and {why}; set openstackRelease back to {deployed}");
+    let mut found = vec![Finding::error("release-move", FIELD, message)];
     found.extend(
         pinned(spec).map(|(field, tags)| pinned_warning(field, &format!("the images of {tags} are"), deployed, target)),
     );
@@ -74,12 +72,12 @@ pub(crate) fn pinned_in_values_from(
 
 fn pinned_warning(field: String, which: &str, deployed: &str, target: &str) -> Finding {
     let message = format!(
-        "{which} pinned, so that they do not change when spec.openstackRelease moves from {deployed} to {target}; remove them, or use images of {target}"
+        "{which} pinned, so they do not change when spec.openstackRelease moves from {deployed} to {target}; remove them, or use images of {target}"
     );
     Finding::warning("image-pinned", field, message)
 }
 
-/// Returns the keys in `images.tags` whose image names do not contain the OpenStack release `target`, as a text for
+/// Returns the keys in `images.tags` whose image names do not contain the OpenStack release `target`, as a list for
 /// messages; `None` if there is no such key.
 fn outdated_tags(values: &Values, target: &str) -> Option<String> {
     let tags = get(values, &["images", "tags"].into_iter().collect())?.as_object()?;
@@ -94,8 +92,8 @@ fn outdated_tags(values: &Values, target: &str) -> Option<String> {
     }
 }
 
-/// Returns each field of the spec that pins images of another OpenStack release than `spec.openstackRelease`, with a
-/// text that names these images.
+/// Returns each field of the spec that pins images of another OpenStack release than `spec.openstackRelease`, with the
+/// keys of these images.
 fn pinned(spec: &OpenStackDeploymentSpec) -> impl Iterator<Item = (String, String)> {
     let common = [
         ("spec.common", &spec.common.all.values),
@@ -131,21 +129,18 @@ mod tests {
 
     #[test]
     fn refuses_a_release_move() {
-        let expected = "release-move spec.openstackRelease: 2025.2 is deployed, and moving to 2026.1 is not supported yet; set it back to 2025.2";
+        let expected = "release-move spec.openstackRelease: 2025.2 is deployed, and osdpl does not support upgrades of OpenStack yet; set openstackRelease back to 2025.2";
         assert_eq!(messages("2025.2", json!({"openstackRelease": "2026.1"})), [expected]);
         assert_eq!(messages("2026.1", json!({"openstackRelease": "2026.1"})), Vec::<String>::new());
         let skipped = messages("2024.1", json!({"openstackRelease": "2026.1"}));
         assert!(
             skipped[0].contains(
-                "(and 2026.1 can only be reached from 2025.2 or 2025.1: no release can be skipped); set it back"
+                "yet; 2026.1 will only be reachable from 2025.2 or 2025.1; set openstackRelease back to 2024.1"
             ),
             "{skipped:?}"
         );
         let back = messages("2026.2", json!({"openstackRelease": "2026.1"}));
-        assert!(
-            back[0].contains("(and 2026.1 is older: databases can't be downgraded); set it back to 2026.2"),
-            "{back:?}"
-        );
+        assert!(back[0].ends_with(": databases can't be downgraded; set openstackRelease back to 2026.2"), "{back:?}");
     }
 
     #[test]
@@ -154,7 +149,7 @@ mod tests {
         let found = messages("2025.2", spec);
         assert_eq!(
             found[1],
-            "image-pinned spec.services.front.releases.front.values.images.tags: the images of front are pinned, so that they do not change when \
+            "image-pinned spec.services.front.releases.front.values.images.tags: the images of front are pinned, so they do not change when \
              spec.openstackRelease moves from 2025.2 to 2026.1; remove them, or use images of 2026.1"
         );
     }
@@ -176,7 +171,7 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].field(), "spec.services.front.releases.front.valuesFrom[2]");
         assert!(
-            found[0].message.starts_with("the images of front in this object are pinned, so that they do not change"),
+            found[0].message.starts_with("the images of front in this object are pinned, so they do not change"),
             "{found:?}"
         );
         assert_eq!(pinned_in_values_from("2026.1", &spec, &known), []);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
@@ -53,7 +53,7 @@ pub struct Chart {
     pub digest: Digest,
     /// The file, folder or repository that the store took the chart from.
     pub origin: String,
-    /// Whether the lock (`values/lock.yaml`) contains the chart in this version and with this digest.
+    /// Whether the lock (`values/lock.yaml`) contains the version and the digest of the chart.
     pub pin: LockState,
 }
 
@@ -64,11 +64,14 @@ pub struct Chart {
 pub enum LockState {
     /// The lock contains the version and the digest.
     Pinned,
+    /// The lock contains the version with another digest. The store returned this chart, because the request names its
+    /// digest.
+    OtherDigest,
     /// The lock contains the version without a digest. If the store pulls the chart from a repository, it accepts only
     /// content with the digest of the first pull.
     VersionOnly,
     /// The lock contains another version of the chart, or does not contain the chart. The store returned this version
-    /// because the user's folder has only this version, or because the spec requests this version.
+    /// because the user's folder has only this version, or because the request names this version.
     Unpinned {
         /// The locked version; `None` if the lock does not contain the chart.
         locked: Option<String>,
@@ -76,11 +79,12 @@ pub enum LockState {
 }
 
 impl LockState {
-    pub(super) fn of(lock: &Lock, chart: &Metadata) -> Self {
+    pub(super) fn of(lock: &Lock, chart: &Metadata, digest: &Digest) -> Self {
         match lock.charts.get(&chart.name) {
             Some(pinned) if pinned.version != chart.version => Self::Unpinned { locked: Some(pinned.version.clone()) },
-            Some(pinned) if pinned.digest.is_some() => Self::Pinned,
-            Some(_) => Self::VersionOnly,
+            Some(pinned) if pinned.digest.is_none() => Self::VersionOnly,
+            Some(pinned) if pinned.digest.as_ref() == Some(digest) => Self::Pinned,
+            Some(_) => Self::OtherDigest,
             None => Self::Unpinned { locked: None },
         }
     }
@@ -90,6 +94,7 @@ impl fmt::Display for LockState {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pinned => formatter.write_str("as locked"),
+            Self::OtherDigest => formatter.write_str("the locked version, but not with the locked digest"),
             Self::VersionOnly => formatter.write_str("the locked version; the lock has no digest for it"),
             Self::Unpinned { locked: Some(version) } => write!(formatter, "not the locked version {version}"),
             Self::Unpinned { locked: None } => formatter.write_str("not in the lock"),
@@ -99,7 +104,7 @@ impl fmt::Display for LockState {
 
 impl Chart {
     pub(super) fn new(metadata: Metadata, digest: Digest, path: PathBuf, origin: String, lock: &Lock) -> Self {
-        let pin = LockState::of(lock, &metadata);
+        let pin = LockState::of(lock, &metadata, &digest);
         let Metadata { name, version, app_version, .. } = metadata;
         Self { name, version, app_version, path, digest, origin, pin }
     }
@@ -180,8 +185,12 @@ impl Chart {
     }
 
     fn contents(&self) -> Result<Contents, Error> {
-        let failed = |error| Error::cache(&self.path, &error);
-        let file = File::open(&self.path).map_err(failed)?;
+        let file = File::open(&self.path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                Error::ArchiveMissing { name: self.name.clone(), path: self.path.display().to_string() }
+            }
+            _ => Error::cache(&self.path, &error),
+        })?;
         archive::read(BufReader::new(file)).map_err(|problem| self.unreadable(problem))
     }
 

@@ -24,9 +24,7 @@ pub struct Digest(String);
 
 /// The error about a string that does not have the form of a `Digest`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0:?} is not a digest: a digest is `sha256:` followed by 64 lower-case hexadecimal digits; `osdpl charts lock` writes it"
-)]
+#[error("{0:?} is not a digest: a digest is `sha256:` followed by 64 lower-case hexadecimal digits")]
 pub struct InvalidDigest(String);
 
 impl Digest {

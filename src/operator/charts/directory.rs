@@ -39,6 +39,8 @@ impl Reader<'_> {
         }
         let ignore = folder.join(".helmignore");
         let rules = if ignore.is_file() {
+            // Record the file here, because its own rules may ignore it, so that `files` skips it.
+            self.states.record(&ignore);
             let text =
                 fs::read(inside(&ignore, self.root)?).map_err(|error| ChartProblem::io(".helmignore", &error))?;
             Rules::parse(&String::from_utf8_lossy(&text))?

@@ -19,7 +19,7 @@ pub enum Error {
         name: String,
         /// The path of the folder, or the address of the repository.
         location: String,
-        /// For a folder, the text `: looked for …` with the names of the missing files; for a repository, empty.
+        /// For a folder, `: looked for …` with the names of the missing files; for a repository, an empty string.
         looked_for: String,
     },
     /// The folder or repository of the store contains the chart, but not in the requested version.
@@ -37,7 +37,7 @@ pub enum Error {
     /// The folder contains several archives or directories of the chart, and neither the request nor the lock
     /// (`values/lock.yaml`) selects one of them.
     #[error(
-        "chart {name} is in {location} more than once: {candidates}; keep only one of these charts, set a version, or lock a version with `osdpl charts lock`"
+        "chart {name} is in {location} more than once: {candidates}; keep only one of these charts; if their versions differ, you can also set a version, or lock a version with `osdpl charts lock --charts {location} {name}@VERSION`"
     )]
     Ambiguous {
         /// The name of the chart.
@@ -64,7 +64,7 @@ pub enum Error {
     DigestMismatch(Box<Mismatch>),
     /// The content of the archive or directory is damaged or malicious, or is not a chart.
     #[error(
-        "chart {name} at {location} is not usable: {problem}; package or pull it again, and do not install it unless you trust its origin"
+        "chart {name} at {location} is not usable: {problem}; correct it, or package or pull it again, and install it only if you trust its origin"
     )]
     Unreadable {
         /// The name of the chart.
@@ -86,7 +86,7 @@ pub enum Error {
     },
     /// helm cannot connect to the repository, or the server's response is not that of a chart repository.
     #[error(
-        "chart {name} {version} cannot be pulled from {repository}: {why}; check address, network and proxy, or use a folder filled with `osdpl charts pull` (the operator retries automatically)"
+        "chart {name} {version} cannot be pulled from {repository}: {why}; check the address, the network and the proxy, or use a folder of charts, which `osdpl charts pull` or `helm pull` can fill (the operator retries automatically)"
     )]
     RepositoryUnreachable {
         /// The name of the chart.
@@ -100,7 +100,7 @@ pub enum Error {
     },
     /// The repository refuses the pull, because it requires credentials that osdpl does not have.
     #[error(
-        "chart {name} {version} cannot be pulled from {repository}: the repository refuses access ({why}); log in and run `osdpl charts pull`, then use the folder with the pulled charts"
+        "chart {name} {version} cannot be pulled from {repository}: the repository refuses access ({why}); download the charts into a folder with `helm pull`, and name that folder with --charts (the chart value `charts`) instead of the repository"
     )]
     RepositoryForbidden {
         /// The name of the chart.
@@ -128,6 +128,16 @@ pub enum Error {
         /// The error message of the operating system.
         why: String,
     },
+    /// Someone has deleted the chart's archive from the cache after the store returned the chart.
+    #[error(
+        "the archive of chart {name} was deleted from the chart cache ({path}); repeat the command, so that osdpl writes the archive again (the operator retries automatically)"
+    )]
+    ArchiveMissing {
+        /// The name of the chart.
+        name: String,
+        /// The path that the archive had.
+        path: String,
+    },
     /// The record of the chart's first pull is damaged. The store needs the digest in this record to notice when the
     /// chart's content changes.
     #[error(
@@ -141,8 +151,20 @@ pub enum Error {
         /// The parser's error message.
         why: String,
     },
+    /// The request for a chart names a repository, but osdpl pulls no charts, because `--charts` names a folder.
+    #[error(
+        "chart {name} cannot be pulled from {repository}: osdpl pulls no charts, because --charts names a folder; either add the chart to this folder, and set no `repository` for the chart; or name a repository with --charts"
+    )]
+    PullDisabled {
+        /// The name of the chart.
+        name: String,
+        /// The address of the repository.
+        repository: String,
+    },
     /// osdpl cannot run the helm program, which pulls charts.
-    #[error("chart {name} cannot be pulled: {why}; install helm 3.17 or newer, or helm 4, or use a folder of charts")]
+    #[error(
+        "chart {name} cannot be pulled: {why}; either install helm 3.17 or newer, or helm 4; or name a folder with --charts that contains the chart, and set no `repository` for the chart"
+    )]
     HelmUnusable {
         /// The name of the chart.
         name: String,
@@ -157,7 +179,7 @@ pub enum Error {
         /// The name of the chart.
         name: String,
     },
-    /// The request for a chart contains an invalid address of a repository.
+    /// The request for a chart names a repository with an invalid address.
     #[error(transparent)]
     Source(#[from] InvalidSource),
     /// The request for a chart contains an invalid name, version or digest.
@@ -165,16 +187,16 @@ pub enum Error {
     InvalidName {
         /// The refused name, version or digest.
         text: String,
-        /// What the text should be: a `chart name`, a `chart version` or a `digest of a chart`.
+        /// What it should be: a `chart name`, a `chart version` or a `digest of a chart`.
         what: &'static str,
     },
 }
 
-/// The error about a chart whose content has changed, although its version is the same.
+/// The error about a chart whose content does not have the expected digest for the chart's version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "chart {name} {version} from {location} has digest {found}, but {expected_by} {expected}: \
-     its content changed under the same version; {remedy}"
+     its content is not the expected content of this version; {remedy}"
 )]
 pub struct Mismatch {
     /// The name of the chart.
@@ -208,7 +230,9 @@ impl Error {
             Self::RepositoryForbidden { .. } => "RepositoryForbidden",
             Self::CacheFull { .. } => "CacheFull",
             Self::CacheUnwritable { .. } => "CacheUnwritable",
+            Self::ArchiveMissing { .. } => "ChartArchiveMissing",
             Self::RecordDamaged { .. } => "ChartRecordDamaged",
+            Self::PullDisabled { .. } => "ChartPullDisabled",
             Self::HelmUnusable { .. } => "HelmUnusable",
             Self::Interrupted { .. } => "ChartInterrupted",
             Self::Source(_) | Self::InvalidName { .. } => "ChartInvalid",

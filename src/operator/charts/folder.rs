@@ -50,9 +50,12 @@ impl<'a> Folder<'a> {
     ///
     /// 1. If `version` is set, it reads this version.
     /// 2. If the folder contains the locked version, it reads the locked version.
-    /// 3. Otherwise, it reads the only archive or directory of the chart, and fails if the folder contains several.
+    /// 3. Otherwise, it reads any version.
     ///
     /// Returns the metadata, the content and the path of the chart. Adds the states of the read files to `states`.
+    ///
+    /// Fails if the rule allows several archives or directories, for example an archive and a directory of the same
+    /// version.
     pub(super) fn read(
         &self,
         name: &str,
@@ -82,7 +85,7 @@ impl<'a> Folder<'a> {
         // Do not open a named pipe: the call would block until another process writes into the pipe.
         if !fs::metadata(&path).map_err(failed)?.is_file() {
             let path = candidate.path.display().to_string();
-            return Err(ChartProblem::NotAFile { path, what: "not a regular file" });
+            return Err(ChartProblem::NotAFile { path, what: "not a regular file, but named like a chart archive" });
         }
         archive::read(BufReader::new(File::open(&path).map_err(failed)?))
     }
@@ -182,8 +185,8 @@ impl<'a> Folder<'a> {
 
     /// Returns the name of each chart in the folder, and whether helm can install the chart.
     ///
-    /// helm cannot install a library chart. The function does not unpack archives, so each archive counts as
-    /// installable.
+    /// helm cannot install a library chart, or a directory whose `Chart.yaml` is invalid. The function does not unpack
+    /// archives, so each archive counts as installable.
     pub(crate) fn names(&self) -> Result<BTreeMap<String, bool>, Error> {
         let mut names = BTreeMap::new();
         for file in self.entries()? {
@@ -208,7 +211,13 @@ fn version_in<'f>(file: &'f str, name: &str) -> Option<&'f str> {
 
 /// Returns the name of the chart in an archive's file name; `None` if the file name is not that of a chart archive.
 fn name_in(file: &str) -> Option<&str> {
-    file.match_indices('-').map(|(end, _)| &file[..end]).find(|name| is_name(name) && version_in(file, name).is_some())
+    name_before_version(file.strip_suffix(".tgz")?)
+}
+
+/// Returns the name of the chart in a text `<name>-<version>`; `None` if the text does not have this form.
+pub(super) fn name_before_version(text: &str) -> Option<&str> {
+    let mut splits = text.match_indices('-').map(|(end, _)| (&text[..end], &text[end + 1..]));
+    splits.find(|(name, version)| is_name(name) && is_version(version)).map(|(name, _)| name)
 }
 
 #[cfg(test)]

@@ -18,13 +18,16 @@ pub(crate) const MAX_CHART_SIZE: u64 = 20 << 20;
 /// Why a chart's archive or directory cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChartProblem {
-    /// The archive is truncated, is not compressed by gzip, or has invalid tar headers.
+    /// The archive is truncated or damaged, is not compressed with gzip, or has invalid tar headers.
     #[error("it is not a complete gzip-compressed tar archive ({0})")]
     Broken(String),
-    /// The path of an entry in the archive points outside of the chart, or could do so on another operating system.
-    #[error("entry {path:?} {why}; all entries must be below one folder with the chart's name")]
+    /// osdpl refuses the path of an entry: the entry is not below the top folder of the archive, or would not be below
+    /// it on another operating system.
+    #[error(
+        "entry {path:?} {why}; all entries must be below one folder, and their paths must have no empty, `.` or `..` part, no backslash and no control character"
+    )]
     Path {
-        /// The path of the entry, as the archive contains it.
+        /// The path of the entry, as the archive contains it, or relative to the chart directory.
         path: String,
         /// The problem with the path, such as `has an absolute path`.
         why: &'static str,
@@ -32,31 +35,31 @@ pub enum ChartProblem {
     /// The path of an entry is not UTF-8. The field contains the path with U+FFFD in place of each invalid part.
     #[error("the path of entry {0:?} is not UTF-8")]
     NotUnicode(String),
-    /// An entry of the archive is neither a regular file nor a folder, but for example a link, a device or a sparse
-    /// file. A chart may contain only regular files and folders.
-    #[error("entry {path:?} is {what}; only files and folders are accepted")]
+    /// An entry of the archive or directory is neither a regular file nor a folder, but for example a link, a device or
+    /// a sparse file. Or a chart archive or a `Chart.yaml` is not a regular file.
+    #[error("entry {path:?} is {what}; a chart may contain only regular files and folders")]
     NotAFile {
         /// The path of the entry.
         path: String,
         /// The kind of the entry, such as `a symbolic link`.
         what: &'static str,
     },
-    /// The archive contains two files with the same path, so it is unclear which content helm would use.
+    /// The chart contains two files with the same path, so it is unclear which content helm would use.
     #[error("{path:?} exists twice")]
     Duplicate {
         /// The path of the file, below the chart's folder.
         path: String,
     },
-    /// The archive has two top folders, but a chart is one folder.
-    #[error("it has two top folders, {first:?} and {second:?}; an archive must contain one chart in one folder")]
+    /// The archive has two entries at its top level, but a chart is one folder.
+    #[error("it has two top-level entries, {first:?} and {second:?}; an archive must contain one chart in one folder")]
     TwoFolders {
-        /// The name of one top folder.
+        /// The name of the first top-level entry.
         first: String,
-        /// The name of another top folder.
+        /// The name of another top-level entry: a folder or a file.
         second: String,
     },
     /// A file of the chart is larger than `MAX_FILE_SIZE`.
-    #[error("{path:?} is larger than {} MiB", MAX_FILE_SIZE >> 20)]
+    #[error("{path:?} is larger than {} MiB, helm's limit for a file", MAX_FILE_SIZE >> 20)]
     FileTooLarge {
         /// The path of the file.
         path: String,
@@ -129,7 +132,7 @@ pub enum ChartProblem {
         repository: String,
     },
     /// A `file://` dependency or a symbolic link points outside of the folder of charts.
-    #[error("{path:?} is outside of {root:?}; only files inside that folder are read")]
+    #[error("{path:?} is outside of {root:?}; osdpl reads only files inside that folder")]
     Outside {
         /// The path of the link or of the dependency.
         path: String,
@@ -138,7 +141,7 @@ pub enum ChartProblem {
     },
     /// A directory contains itself through symbolic links, or a chart depends on itself, directly or through other
     /// charts. osdpl would never finish reading such a chart.
-    #[error("{path:?} is part of a cycle")]
+    #[error("{path:?} is part of a cycle of symbolic links or dependencies")]
     Cycle {
         /// The path of the directory that contains itself, or of the chart that depends on itself.
         path: String,

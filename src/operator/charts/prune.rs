@@ -11,17 +11,18 @@ use std::time::{Duration, SystemTime};
 use super::cache::{Cache, FirstPullRecord};
 use super::digest::Digest;
 use super::error::Error;
+use super::folder::name_before_version;
 use super::lock::Lock;
 
 impl Cache {
-    /// Removes the old archives whose digest neither the lock nor the file of a first pull contains. Also removes the
+    /// Removes the old archives whose digest is neither in the lock nor in the record of a first pull. Also removes the
     /// incomplete files of killed processes. Returns the names of the removed files.
     ///
     /// The function keeps files younger than `age`. A removed archive is not lost: when a release needs it again, the
     /// store packs the chart from the folder again, or pulls it again.
     ///
     /// # Errors
-    /// Returns an error if a folder or the file of a first pull cannot be read. Then the function removes nothing,
+    /// Returns an error if a folder or the record of a first pull cannot be read. Then the function removes nothing,
     /// because it does not know which archives are in use.
     pub(super) fn prune(&self, lock: &Lock, age: Duration) -> Result<Vec<String>, Error> {
         let mut referenced = self.first_pulls()?;
@@ -46,19 +47,25 @@ impl Cache {
         Ok(removed)
     }
 
-    /// Returns the file names of the archives with the digests that the cache has stored at the first pulls of chart
-    /// versions.
+    /// Returns the file name of the archive to which each record of a first pull refers.
     fn first_pulls(&self) -> Result<BTreeSet<String>, Error> {
         let folder = self.folder.join("trusted");
         let mut referenced = BTreeSet::new();
         for (name, _) in files(&folder)?.into_iter().filter(|(name, _)| !is_temporary(name)) {
             let path = folder.join(&name);
             let text = fs::read(&path).map_err(|error| Error::cache(&path, &error))?;
-            let FirstPullRecord { chart, version, digest, .. } = FirstPullRecord::read(&path, &name, &text)?;
+            let record = FirstPullRecord::read(&path, chart_of_record(&name), &text)?;
+            let FirstPullRecord { chart, version, digest, .. } = record;
             referenced.insert(Self::file_name(&chart, &version, &digest));
         }
         Ok(referenced)
     }
+}
+
+/// Returns the chart's name in `<name>-<version>-<hash>.json`, the file name of the record of a first pull. Returns a
+/// file name of another form unchanged.
+fn chart_of_record(file: &str) -> &str {
+    file.rsplit_once('-').and_then(|(stem, _)| name_before_version(stem)).unwrap_or(file)
 }
 
 /// Whether `name` is the name of a temporary file. The cache renames a temporary file as soon as the file is complete.

@@ -34,18 +34,23 @@ pub enum PullFailure {
     NotFound(String),
     /// The repository refuses the pull, because it requires a login.
     #[error(
-        "the repository refuses access ({0}); log in and run `osdpl charts pull`, then use the folder with the pulled charts"
+        "the repository refuses access ({0}); download the charts into a folder with `helm pull`, and name that folder with --charts (the chart value `charts`) instead of the repository"
     )]
     Forbidden(String),
     /// The repository did not respond, or its response is not valid for a chart repository.
-    #[error("the repository cannot be reached ({0}); check address, network and proxy, or use a folder of charts")]
+    #[error(
+        "the repository cannot be reached ({0}); check the address, the network and the proxy, or use a folder of charts"
+    )]
     Unreachable(String),
     /// The disk to which helm writes the archive is full.
     #[error("the disk is full, so helm cannot pull the chart; free some space")]
     Full,
-    /// helm cannot write the archive for another reason than a full disk.
-    #[error("helm cannot write the chart that it pulls ({0}); give it a writable folder")]
+    /// helm cannot write the archive, for a reason other than a full disk.
+    #[error("helm cannot write the chart that it pulls ({0}); give helm a writable folder")]
     Unwritable(String),
+    /// osdpl pulls no charts, because it takes them from a folder ([`NoPull`]).
+    #[error("osdpl pulls no charts, because --charts names a folder; name a repository with --charts")]
+    Disabled,
     /// osdpl cannot run the helm program. The text is the reason.
     #[error("helm cannot be run ({0}); install helm 3.17 or newer, or helm 4")]
     Program(String),
@@ -57,18 +62,10 @@ pub struct NoPull;
 
 impl Pull for NoPull {
     fn pull<'a>(&'a self, _: &'a Request, _: &'a Path) -> BoxFuture<'a, Result<PathBuf, PullFailure>> {
-        Box::pin(async {
-            Err(PullFailure::Program(
-                "osdpl was started without helm, because it takes charts from a folder".to_owned(),
-            ))
-        })
+        Box::pin(async { Err(PullFailure::Disabled) })
     }
 
     fn newest<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<String, PullFailure>> {
-        Box::pin(async {
-            Err(PullFailure::Program(
-                "osdpl was started without helm, because it takes charts from a folder".to_owned(),
-            ))
-        })
+        Box::pin(async { Err(PullFailure::Disabled) })
     }
 }

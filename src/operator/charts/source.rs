@@ -19,14 +19,16 @@ pub enum Source {
     },
 }
 
-/// Why a text is not a source of charts.
+/// Why a string does not name a source of charts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSource {
-    /// The text that names the source is empty.
+    /// The string is empty.
     #[error("charts: the source of charts is empty; name a folder or a repository such as {UPSTREAM}")]
     Empty,
-    /// osdpl does not support the scheme of the address.
-    #[error("{0:?} is not a source of charts; use a folder, or an https://, http:// or oci:// repository")]
+    /// The address has no scheme, or a scheme that osdpl does not support.
+    #[error(
+        "{0:?} is not the address of a repository; use an https:// or oci:// address; --charts also accepts a folder"
+    )]
     Scheme(String),
     /// The spec or an addition names a repository with an unencrypted `http://` address, or the lock names such a
     /// repository for a chart without a digest.
@@ -42,7 +44,7 @@ pub enum InvalidSource {
     PlainHttp(String),
     /// The address contains a user name or password.
     #[error(
-        "charts: the address at {host:?} contains credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder"
+        "charts: the repository address with the host {host:?} contains credentials, which would show in process lists and logs; download the charts into a folder with `helm pull`, and name that folder with --charts (the chart value `charts`) instead of the repository"
     )]
     Credentials {
         /// The host of the address. The message contains only the host, because the rest of the address includes the
@@ -51,7 +53,7 @@ pub enum InvalidSource {
     },
     /// The address has no host, or contains a query, a fragment or invalid characters.
     #[error(
-        "charts: {0:?} is not a repository address: it has no host, or contains a space, a quote, a '?' or a '#'; write it like {UPSTREAM}"
+        "charts: {0:?} is not a repository address: it has no host, or contains a space, a quote, a backslash, a '?', a '#' or an '@'; write it like {UPSTREAM}"
     )]
     Address(String),
 }
@@ -79,8 +81,8 @@ fn is_plain_http(url: &str) -> bool {
     url.starts_with("http://")
 }
 
-/// Refuses an `http://` address. Without `--allow-http-charts`, the operator and the commands check the option `--charts`
-/// and the lock with this function.
+/// Refuses an `http://` address. Without `--allow-http-charts`, the operator and the commands check the option
+/// `--charts` and the lock with this function.
 pub(super) fn check_allowed(url: &str) -> Result<(), InvalidSource> {
     if is_plain_http(url) { Err(InvalidSource::PlainHttp(url.to_owned())) } else { Ok(()) }
 }

@@ -79,22 +79,23 @@ impl Store {
         &self.shared.files.lock
     }
 
-    /// Removes from the cache the archives whose digest neither the lock nor the file of a first pull contains.
+    /// Removes from the cache the archives whose digest is neither in the lock nor in the record of a first pull. Also
+    /// removes the incomplete files of killed processes.
     ///
-    /// Returns the names of the removed archives.
+    /// Returns the names of the removed files.
     ///
-    /// This function keeps archives younger than an hour: another osdpl process may have written such an archive for a
-    /// helm process that has not read the archive yet. The caller must prune before it obtains any chart. Otherwise
-    /// this function could remove the archive of a chart that the store has returned.
+    /// This function keeps files younger than an hour: another osdpl process may have written such a file for a helm
+    /// process that has not read the file yet. The caller must prune before it obtains any chart. Otherwise this
+    /// function could remove the archive of a chart that the store has returned.
     ///
     /// # Errors
-    /// Returns an error if the cache cannot be read. Then this function removes nothing.
+    /// Returns an error if the cache cannot be read, or a record is damaged. Then this function removes nothing.
     pub fn prune(&self) -> Result<Vec<String>, Error> {
         let ChartFiles { cache, lock } = self.shared.files.as_ref();
         cache.prune(lock, STALE_AGE)
     }
 
-    /// Returns the requested chart, after verifying its content.
+    /// Returns the requested chart. The store verifies the content of each chart that it reads or pulls.
     ///
     /// If the store has the chart in memory and the chart's files have not changed, the store returns this chart. Else
     /// the store reads the chart from the folder or from the cache, or pulls it from the repository, which may take
@@ -199,17 +200,23 @@ impl Store {
         let Request { repository, chart: name, version } = request.clone();
         let path = || incoming.parent().unwrap_or(incoming).display().to_string();
         match failure {
-            PullFailure::NotFound(_) => match self.shared.pull.newest(&repository, &name).await {
-                Ok(newest) => {
-                    let found = format!("the newest version is {newest}");
-                    Error::VersionMissing { name, version, location: repository, found }
-                }
-                Err(_) => Error::Missing { name, location: repository, looked_for: String::new() },
-            },
+            PullFailure::NotFound(why) => {
+                let found = match self.shared.pull.newest(&repository, &name).await {
+                    Ok(newest) => format!("the newest version is {newest}"),
+                    Err(PullFailure::NotFound(_)) => {
+                        return Error::Missing { name, location: repository, looked_for: String::new() };
+                    }
+                    // This request failed for another reason, such as a timeout. So it is not known whether the
+                    // repository has other versions of the chart.
+                    Err(_) => why,
+                };
+                Error::VersionMissing { name, version, location: repository, found }
+            }
             PullFailure::Forbidden(why) => Error::RepositoryForbidden { name, version, repository, why },
             PullFailure::Unreachable(why) => Error::RepositoryUnreachable { name, version, repository, why },
             PullFailure::Full => Error::CacheFull { path: path() },
             PullFailure::Unwritable(why) => Error::CacheUnwritable { path: path(), why },
+            PullFailure::Disabled => Error::PullDisabled { name, repository },
             PullFailure::Program(why) => Error::HelmUnusable { name, why },
         }
     }

@@ -12,7 +12,7 @@ use osdpl_values::CollectSorted;
 use serde_json::json;
 
 use super::objects::ignore_missing;
-use super::records::record_name;
+use super::records::{NewestRecord, record_name};
 use super::{Cluster, Error, ErrorContext, MANAGER, Reader};
 use osdpl_core::adopt;
 use osdpl_core::observed::ReleaseKey;
@@ -108,7 +108,7 @@ impl Cluster {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let Some(record) = api.get_metadata_opt(&name).await.with_context(what)? else { return Ok(false) };
         let newest = self.newest_record(key).await?;
-        if newest != Some((revision, release::Status::Deployed.to_string())) {
+        if newest != Some(NewestRecord { revision, status: release::Status::Deployed }) {
             return Ok(false);
         }
         let patch = json!({"metadata": {"labels": labels, "resourceVersion": record.resource_version()}});

@@ -14,12 +14,12 @@ use super::objects::{ignore_missing, with_uid};
 use super::records::record_name;
 use super::{Cluster, Error, ErrorContext, Reader};
 use osdpl_core::observed::ReleaseKey;
-use osdpl_core::release::{self, CLEANED_UP_LABEL, Cleanup, Object, Objects};
+use osdpl_core::release::{self, CLEANED_UP_LABEL, Cleanup, Object, Objects, Status};
 use osdpl_decide::Leftover;
 
 impl Reader {
     /// Returns the objects that a cleanup of a release must delete, or why they can't be determined; `None` if helm has
-    /// made a newer revision since osdpl decided about the cleanup.
+    /// made or begun a newer revision since osdpl decided about the cleanup.
     ///
     /// `others` names revisions of the other releases that osdpl manages. The result contains no object that one of
     /// these revisions contains.
@@ -37,11 +37,12 @@ impl Reader {
         found.map_err(|error| error.to_string())
     }
 
-    /// Whether the newest revision of a release is still the one for which osdpl decided about the cleanup.
+    /// Whether the newest revision of a release is still the one for which osdpl decided about the cleanup, and helm is
+    /// not changing this revision.
     async fn is_current(&self, key: &ReleaseKey, cleanup: &Cleanup) -> Result<bool, Error> {
         let newest = self.newest_record(key).await?;
-        Ok(newest.is_some_and(|(revision, status)| {
-            revision == i64::from(cleanup.newest) && matches!(status.as_str(), "deployed" | "failed")
+        Ok(newest.is_some_and(|newest| {
+            newest.revision == i64::from(cleanup.newest) && matches!(newest.status, Status::Deployed | Status::Failed)
         }))
     }
 
@@ -159,7 +160,7 @@ impl Cluster {
     /// Deletes the objects that failed revisions of a release left behind, and labels the records of these revisions as
     /// cleaned up.
     ///
-    /// Returns `false`, and does nothing, if helm has made a newer revision since osdpl planned the cleanup.
+    /// Returns `false`, and does nothing, if helm has made or begun a newer revision since osdpl planned the cleanup.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails. The function may have deleted some objects before the
@@ -180,10 +181,11 @@ impl Cluster {
         Ok(true)
     }
 
-    /// Deletes the leftovers. A newer object of the same name stays, and so does a leftover that someone has changed since
-    /// osdpl read it.
+    /// Deletes the leftovers. A newer object of the same name stays, and so does a leftover that someone has changed
+    /// since osdpl read it.
     ///
-    /// A failed deletion does not stop the deletion of the remaining objects; the function returns the last error.
+    /// A failed deletion does not stop the deletion of the remaining objects; the function returns the last error. An
+    /// object that stays counts as a failed deletion, so a later pass searches for the leftovers again.
     async fn delete_leftovers(&self, leftovers: &[Leftover]) -> Result<(), Error> {
         let mut result = Ok(());
         for leftover in leftovers {

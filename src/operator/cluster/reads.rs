@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, PersistentVolumeClaim, Secret, Service};
 use k8s_openapi::api::networking::v1::ServiceCIDR;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::PartialObjectMeta;
 use kube::{Resource, ResourceExt};
@@ -64,7 +66,10 @@ impl Reader {
                 Response::AbandonedCrds(self.abandoned_crds(release).await.map_err(|error| error.to_string()))
             }
             Read::RenderedCrds { .. } => Response::RenderedCrds(Err("only the active operator renders charts".into())),
-            Read::OwnServices => Response::Objects(self.list::<Service>(self.scope.apis(&self.client), &own()).await?),
+            Read::OwnServices => {
+                let services = self.scope.apis::<Service>(&self.client);
+                Response::Objects(self.list(services, &own(), |_| true).await?)
+            }
             Read::OwnStores => Response::Objects(self.object_stores(&own()).await?),
             // If the read fails, respond that the node does not exist: the plan then leaves the node's name in the
             // annotation `osdpl.dev/forget-nodes`, and a later pass repeats the read. For a node that exists, the plan
@@ -73,7 +78,7 @@ impl Reader {
             Read::Jobs(release) => {
                 let labels = format!("release_group={}", release.name);
                 let jobs = Api::<Job>::namespaced(self.client.clone(), &release.namespace);
-                Response::Objects(self.list(vec![jobs], &labels).await?)
+                Response::Objects(self.list(vec![jobs], &labels, |job| belongs_to(job, release)).await?)
             }
             Read::Claims(release) => Response::Objects(self.volume_claims(release).await?),
             Read::Leftovers { release, cleanup, others } => {
@@ -82,7 +87,18 @@ impl Reader {
         })
     }
 
-    /// Responds to a read in a namespace in which the operator has no rights; returns `None` for any other read.
+    /// Executes a read like [`Self::execute`]. If the read takes longer than `limit`, responds with an error.
+    ///
+    /// Reads whose responses can't be errors have no limit: the pass can't continue without their responses.
+    ///
+    /// # Errors
+    /// Returns an error in the same cases as [`Self::execute`].
+    pub(crate) async fn execute_within(&self, limit: Duration, read: &Read, owner: &str) -> Result<Response, Error> {
+        let Some(late) = late_response(read) else { return self.execute(read, owner).await };
+        tokio::time::timeout(limit, Box::pin(self.execute(read, owner))).await.unwrap_or(Ok(late))
+    }
+
+    /// Responds to some kinds of reads if the operator has no rights in their namespace; otherwise returns `None`.
     ///
     /// The function sends no request. Its response usually says that nothing exists, because without rights, the
     /// operator cannot have created objects in the namespace.
@@ -195,38 +211,78 @@ impl Reader {
         }
     }
 
-    async fn list<K>(&self, apis: Vec<Api<K>>, labels: &str) -> Result<Vec<ObjectId>, Error>
+    /// Lists the objects that have these labels, and for whose metadata `is_listed` returns true.
+    async fn list<K>(
+        &self,
+        apis: Vec<Api<K>>,
+        labels: &str,
+        is_listed: impl Fn(&ObjectMeta) -> bool,
+    ) -> Result<Vec<ObjectId>, Error>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
     {
         let mut ids = Vec::new();
         for api in apis {
             // Leave out objects that are already being deleted, because the plan need not delete them again. A
-            // finalizer of another controller may keep such an object for long.
-            let left =
-                |object: &PartialObjectMeta<K>| object.metadata.deletion_timestamp.is_none().then(|| object_id(object));
+            // finalizer of another controller may keep such an object for a long time.
+            let left = |object: &PartialObjectMeta<K>| {
+                let metadata = &object.metadata;
+                (metadata.deletion_timestamp.is_none() && is_listed(metadata)).then(|| object_id(object))
+            };
             let found = list_metadata(&api, &ListParams::default().labels(labels), left).await;
             ids.extend(found.with_context(|| format!("listing {}s with {labels}", K::kind(&())))?);
         }
         Ok(ids)
     }
 
-    /// Lists the volume claims of a release.
-    ///
-    /// A claim that a `StatefulSet` created names its release in the label `release_group`. A claim that the chart's
-    /// templates contain names its release in helm's annotations.
+    /// Lists the volume claims of a release, see [`belongs_to`].
     async fn volume_claims(&self, release: &ReleaseKey) -> Result<Vec<ObjectId>, Error> {
         let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &release.namespace);
         let own = |claim: &PartialObjectMeta<PersistentVolumeClaim>| {
-            let is_labelled = claim.labels().get("release_group").is_some_and(|group| *group == release.name);
             let is_active = claim.metadata.deletion_timestamp.is_none();
-            let belongs = is_active && (is_labelled || release::helm_owner(&claim.metadata).as_ref() == Some(release));
-            belongs.then(|| object_id(claim))
+            (is_active && belongs_to(&claim.metadata, release)).then(|| object_id(claim))
         };
         let claims = list_metadata(&api, &ListParams::default(), own).await;
         let claims = claims.with_context(|| format!("listing claims in {}", release.namespace))?;
         Ok(claims.into_iter().collect::<BTreeSet<_>>().into_iter().collect())
     }
+}
+
+/// Whether an object belongs to a release: helm's annotations name the release, or the object has no annotations of
+/// helm, and its label `release_group` names the release.
+///
+/// helm annotates the objects in a chart's templates. It annotates neither the objects of hooks nor the claims that a
+/// `StatefulSet` created, so these name their release only in the label.
+fn belongs_to(metadata: &ObjectMeta, release: &ReleaseKey) -> bool {
+    let group = metadata.labels.as_ref().and_then(|labels| labels.get("release_group"));
+    let is_labelled = || group.is_some_and(|group| *group == release.name);
+    release::helm_owner(metadata).map_or_else(is_labelled, |owner| owner == *release)
+}
+
+/// Returns the response to a read that takes too long; `None` if a plan can't be made without the data.
+fn late_response(read: &Read) -> Option<Response> {
+    let why = "the read took too long, so osdpl stopped it; osdpl repeats it later; if this lasts, check whether the \
+               API server or its webhooks are slow";
+    let why = why.to_owned();
+    Some(match read {
+        Read::Values { required: false, .. } => Response::Values(Err(why)),
+        Read::Service(_) => Response::Service(Err(why)),
+        Read::Addresses(..) => Response::Addresses(Err(why)),
+        Read::Rook(..) => Response::Rook(Err(why)),
+        Read::ServiceNetworks(_) => Response::Networks(Err(why)),
+        Read::Crd(_) => Response::Crd(Err(why)),
+        Read::AbandonedCrds(_) => Response::AbandonedCrds(Err(why)),
+        Read::RenderedCrds { .. } => Response::RenderedCrds(Err(why)),
+        Read::Node(_) => Response::Node(false),
+        Read::Leftovers { .. } => Response::Leftovers(Err(why)),
+        Read::Values { required: true, .. }
+        | Read::Source { .. }
+        | Read::Stored(_)
+        | Read::OwnServices
+        | Read::OwnStores
+        | Read::Jobs(_)
+        | Read::Claims(_) => return None,
+    })
 }
 
 fn object_id(object: &impl ResourceExt) -> ObjectId {
@@ -237,4 +293,37 @@ fn ranges(object: &ServiceCIDR) -> Vec<Range> {
     let cidrs = object.spec.as_ref().and_then(|spec| spec.cidrs.clone()).unwrap_or_default();
     let description = format!("Services (ServiceCIDR {})", object.name_any());
     cidrs.into_iter().map(|cidr| Range { description: description.clone(), is_of_pods: false, cidr }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::testing::RefusingServer;
+    use super::*;
+
+    /// Returns the metadata of an object with the label `release_group`, and with helm's annotations if `owner` is not
+    /// empty.
+    fn labelled(name: &str, owner: &str) -> Value {
+        let annotations = json!({"meta.helm.sh/release-name": owner, "meta.helm.sh/release-namespace": "openstack"});
+        let annotations = if owner.is_empty() { json!({}) } else { annotations };
+        let labels = json!({"release_group": "mariadb"});
+        json!({"metadata": {"name": name, "namespace": "openstack", "labels": labels, "annotations": annotations}})
+    }
+
+    #[tokio::test]
+    async fn lists_no_objects_of_other_helm_releases() {
+        let server = RefusingServer::new(|_| {
+            let items = [labelled("hook", ""), labelled("own", "mariadb"), labelled("theirs", "backups")];
+            json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": {}, "items": items})
+        });
+        let release = ReleaseKey::new("openstack", "mariadb");
+        for read in [Read::Jobs(release.clone()), Read::Claims(release)] {
+            let Ok(Response::Objects(objects)) = server.cluster().execute(&read, "").await else {
+                panic!("{read:?} must list objects");
+            };
+            let names: Vec<&str> = objects.iter().map(|(key, _)| key.name.as_str()).collect();
+            assert_eq!(names, ["hook", "own"], "{read:?}");
+        }
+    }
 }

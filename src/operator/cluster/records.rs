@@ -12,11 +12,20 @@ use osdpl_client::list_metadata;
 
 use super::{Error, ErrorContext, Reader};
 use osdpl_core::observed::ReleaseKey;
-use osdpl_core::release::{self, DecodeError, MalformedRecord, Objects, RecordMeta, RevisionSource};
+use osdpl_core::release::{self, DecodeError, MalformedRecord, Objects, RecordMeta, RevisionSource, Status};
 use osdpl_values::Values;
 
 /// The decoded content of a record, or the reason why osdpl can't decode the record.
 pub(crate) type Decoded<T> = Result<T, String>;
+
+/// The newest revision of a release, according to the labels of its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NewestRecord {
+    /// The number of the revision.
+    pub(crate) revision: i64,
+    /// helm's status of the revision; `Unknown` if no helm writes the status in the label.
+    pub(crate) status: Status,
+}
 
 /// Returns the name of the Secret in which helm stores the record of a revision.
 pub(super) fn record_name(key: &ReleaseKey, revision: i64) -> String {
@@ -62,15 +71,18 @@ impl Reader {
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.
-    pub(crate) async fn newest_record(&self, key: &ReleaseKey) -> Result<Option<(i64, String)>, Error> {
+    pub(crate) async fn newest_record(&self, key: &ReleaseKey) -> Result<Option<NewestRecord>, Error> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let selector = ListParams::default().labels(&format!("owner=helm,name={}", key.name));
         let read = |record: &PartialObjectMeta<Secret>| {
             let labels = record.labels();
-            Some((labels.get("version")?.parse::<i64>().ok()?, labels.get("status")?.clone()))
+            let revision = labels.get("version")?.parse().ok()?;
+            // Do not skip a revision with an unknown status, because an older revision would then count as the newest.
+            Some(NewestRecord { revision, status: labels.get("status")?.parse().unwrap_or_default() })
         };
         let records = list_metadata(&api, &selector, read).await;
-        Ok(records.with_context(|| format!("listing the release records of {key}"))?.into_iter().max())
+        let records = records.with_context(|| format!("listing the release records of {key}"))?;
+        Ok(records.into_iter().max_by_key(|record| record.revision))
     }
 
     /// Returns the values in the record of a revision.
@@ -155,6 +167,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_revision_with_an_unknown_status_is_the_newest() {
+        let record = |revision: u32, status: &str| {
+            let labels = json!({"version": revision.to_string(), "status": status});
+            json!({"metadata": {"name": format!("sh.helm.release.v1.keystone.v{revision}"), "labels": labels}})
+        };
+        let items = json!([record(10, "paused"), record(9, "deployed")]);
+        let list = json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}).to_string();
+        let reader = Reader::new(kube::Client::new(Router::new().fallback(async move || list), "site"));
+        let newest = reader.newest_record(&ReleaseKey::new("site", "keystone")).await.unwrap();
+        assert_eq!(newest, Some(NewestRecord { revision: 10, status: Status::Unknown }));
+    }
 
     #[tokio::test]
     async fn skips_malformed_records_and_returns_the_reasons() {

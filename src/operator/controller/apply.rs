@@ -1,8 +1,9 @@
 //! The third step of a pass (read, decide, apply, report): executes the actions of a plan.
 //!
-//! For a cloud, the operator writes only through the actions of plans, helm, the report (`publish`, or `pass_failures`
-//! after a failed pass), and the background task `hosts` ([`crate::tasks`]). The controller of `NodeMaintenance`
-//! resources and the commands of `osdpl` write outside of passes.
+//! For a cloud, the operator writes only through the actions of plans and the record in the status that precedes them
+//! ([`Context::record_trusted`]), helm, the report (`publish`, or `pass_failures` after a failed pass), and the
+//! background task `hosts` ([`crate::tasks`]). The controller of `NodeMaintenance` resources and the commands of
+//! `osdpl` write outside of passes.
 
 mod release;
 
@@ -28,8 +29,8 @@ pub use release::build_upgrade;
 /// What the report and the next pass need to know about the execution of a plan's actions.
 #[derive(Default)]
 pub(super) struct Outcome {
-    /// The releases for which the plan starts helm, by name: `true` if helm runs, `false` if the release waits because
-    /// the maximum number of helm processes is running.
+    /// The releases for which the plan starts helm, by name: `true` if helm runs, `false` if the release waits, usually
+    /// because the maximum number of helm processes is running.
     pub(super) helm_started: BTreeMap<String, bool>,
     /// Whether the next pass must follow immediately: this pass changed data that decisions use, or the next decision
     /// must take a refused action into account.
@@ -74,10 +75,12 @@ impl Outcome {
 /// The result of executing one action of a plan.
 enum ActionResult {
     Done,
-    /// The action was no longer necessary or possible, or it failed and [`Outcome`] contains the error. The next pass
-    /// decides about the action again.
+    /// The action was no longer necessary or possible, or a namespace or CRD could not be written. In the latter case
+    /// [`Outcome`] contains the error, and the releases that need the namespace or CRD wait. The next pass decides
+    /// about the action again.
     Skipped,
-    /// The API server refused the action, or the action failed for another reason. Contains the error message.
+    /// Any other failure after which the pass continues, for example because the API server refused the action.
+    /// Contains the error message, which osdpl remembers for the next decision.
     Refused(String),
 }
 
@@ -101,7 +104,7 @@ impl Context {
             if let (Action::Evict(_), true) = (&planned.action, outcome.skip_report) {
                 continue;
             }
-            if matches!(planned.action, Action::Release { .. }) && !are_recorded {
+            if uses_chart(&planned.action) && !are_recorded {
                 match self.record_trusted(deployment, plan, memory).await {
                     Ok(()) => are_recorded = true,
                     // Someone changed the `OpenStackDeployment` after this pass had read it. Take no further action:
@@ -138,11 +141,10 @@ impl Context {
         Ok(outcome)
     }
 
-    /// Writes three things to the status before helm runs, unless the status already contains them: the releases that
-    /// belong to the cloud, the digests of the cloud's charts, and the digests of the approved additions to the
-    /// catalogue.
+    /// Writes three things to the status, unless the status already contains them: the releases that belong to the
+    /// cloud, the digests of the cloud's charts, and the digests of the approved additions to the catalogue.
     ///
-    /// osdpl must write them before helm runs, because it needs them afterwards:
+    /// osdpl must write them before helm runs and before it writes a CRD of a chart, because it needs them afterwards:
     ///
     /// * osdpl uninstalls a release without approval only if the status names the release.
     /// * osdpl demands approval for a changed addition only if the status has the digest of the addition.
@@ -291,6 +293,7 @@ impl Context {
     }
 
     /// Removes osdpl's finalizer from the resource, and forgets the cloud's failures, metrics and maintenance settings.
+    /// If the plan allows it, also forgets the cloud's secrets.
     ///
     /// If osdpl ignores the resource, for example because an older one exists, the function only removes the finalizer.
     async fn finalize(
@@ -323,6 +326,8 @@ impl Memory {
     /// requests.
     pub(super) fn keep(&mut self, plan: &Plan) {
         self.kept = plan.kept.clone();
+        // A plan that waits for objects does not contain all reads yet. Keep the reads of the plan before it, so that
+        // osdpl keeps their responses.
         if plan.hold != Some(Hold::Objects) {
             self.reads.clone_from(&plan.requests.reads);
             self.desired.clone_from(&plan.requests.desired);
@@ -344,7 +349,7 @@ impl Memory {
     }
 
     /// Forgets the responses of those [`Read`]s whose data the plan's actions may have changed. Also removes from
-    /// [`Memory::uninstalled`] the releases whose Jobs this pass has deleted.
+    /// [`Memory::uninstalled`] the releases whose Jobs the plan listed, because this pass has deleted these Jobs.
     fn forget_reads(&mut self, plan: &Plan) {
         let with_jobs = plan.requests.reads.iter().filter_map(|read| match read {
             Read::Jobs(release) if self.responses.contains_key(read) => Some(release),
@@ -422,6 +427,11 @@ fn refused_if_object_error(result: Result<(), Error>) -> Result<ActionResult, Er
         Err(Error::Object(message)) => Ok(ActionResult::Refused(message)),
         other => done(other),
     }
+}
+
+/// Whether an action writes the content of a chart: it starts helm, or writes a CRD.
+fn uses_chart(action: &Action) -> bool {
+    matches!(action, Action::Release { .. } | Action::TransferCrd { .. } | Action::ApplyCrd { .. })
 }
 
 /// Whether the next pass must follow at once: the next decision depends on what the action changes, and no watch would

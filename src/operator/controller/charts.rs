@@ -29,6 +29,10 @@ use osdpl_values::yaml::{self, LocatedNode};
 /// Each pass requests a check, and there can be dozens of passes per second.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The maximum size of the CRDs in a chart's `crds/` folder, in bytes ([`LocatedNode::size`]). The store limits the
+/// size of a chart's files, but aliases could repeat a value thousands of times.
+const MAX_CRDS: usize = 20 << 20;
+
 /// A chart that osdpl has fetched and checked. helm can install it.
 #[derive(Clone)]
 pub(super) struct ReadyChart {
@@ -289,20 +293,29 @@ fn read_contents(chart: &Chart) -> Result<ReadyChart, Error> {
     let jobs = jobs.filter_map(|(name, on)| Some((name.clone(), on.as_bool()?))).collect_map();
     let (version, digest) = (chart.version.clone(), chart.digest.to_string());
     let info = ChartInfo { version, digest, fingerprint: chart.fingerprint()?, images, jobs };
-    let (crds, may_render_crds) = (decode_crds(chart)?, chart.may_render_crds()?);
+    let (crds, may_render_crds) = (decode_crds(&chart.crds()?), chart.may_render_crds()?);
     Ok(ReadyChart { path: chart.path.clone(), crds, may_render_crds, info })
 }
 
-/// Returns the CRDs of a chart.
+/// Returns the CRDs in the manifests of a chart's `crds/` folder.
 ///
-/// If a file does not contain a valid CRD, the result contains an error for this file. The error prevents upgrades of
-/// the chart's release, but osdpl can use the other contents of the chart.
-fn decode_crds(chart: &Chart) -> Result<Crds, Error> {
+/// If a manifest is not a valid CRD, or all CRDs together are too large, the result is the error about the first such
+/// manifest. This error prevents upgrades of the chart's release, but osdpl can use the other contents of the chart.
+fn decode_crds(manifests: &[String]) -> Crds {
+    let mut left = MAX_CRDS;
     let decode = |manifest: &String| {
         let tree = yaml::parse::<LocatedNode>("crds/", manifest).map_err(|error| error.to_string())?;
+        let rest = left.checked_sub(tree.size());
+        left = rest.ok_or_else(|| {
+            format!(
+                "the CRDs in crds/ have more than {} MiB, including the content of YAML aliases; use another version \
+                 of the chart",
+                MAX_CRDS >> 20
+            )
+        })?;
         tree.deserialize("crds/").map_err(|error| error.to_string())
     };
-    Ok(chart.crds()?.iter().map(decode).collect())
+    manifests.iter().map(decode).collect()
 }
 
 #[cfg(test)]
@@ -319,6 +332,19 @@ mod tests {
         assert_eq!(blocked.reason, reason::CHART);
         assert!(blocked.message.starts_with("reading chart nova panicked, "), "{}", blocked.message);
         assert!(!blocked.message.contains("hunter2"), "{}", blocked.message);
+    }
+
+    #[test]
+    fn limits_the_size_of_crds_with_aliases() {
+        let aliases = (0..50).fold(String::new(), |text, index| format!("{text}, a{index}: *a"));
+        let text = "x".repeat(64 << 10);
+        let manifest = format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+             metadata: {{name: a.b.c, annotations: {{a: &a {text}{aliases}}}}}\n"
+        );
+        assert_eq!(decode_crds(&vec![manifest.clone(); 5]).unwrap().len(), 5);
+        let error = decode_crds(&vec![manifest; 7]).unwrap_err();
+        assert!(error.starts_with("the CRDs in crds/ have more than 20 MiB"), "{error}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
-use crate::cluster::is_older;
+use crate::cluster::{NewestRecord, is_older};
 use crate::helm::Outcome;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::desired::Desired;
@@ -28,8 +28,9 @@ pub(super) struct Memory {
     /// The ended helm processes whose new records the watch on records has not reported yet. Without this map, a plan
     /// would see only the older records and run helm again. After a restart, the watch lists all records.
     pub(super) unobserved: BTreeMap<ReleaseKey, UnobservedResult>,
-    /// The outcomes of ended helm processes whose records osdpl could not read. The next pass reads the records again.
-    /// After a restart, the watch lists all records.
+    /// The outcomes of ended helm processes that osdpl has not evaluated yet, because it could not read their records,
+    /// or because the pass was cancelled. The next pass reads the records again. After a restart, the watch lists all
+    /// records.
     pub(super) unread: Vec<Outcome>,
     /// For each running helm process, the digest of the inputs that it installs. Plans compare the digest with the
     /// desired inputs, and osdpl stores it with a failure of the process. The release record can't replace this map,
@@ -66,9 +67,9 @@ pub(super) struct Memory {
 pub(super) struct UnobservedResult {
     /// The ended process. Plans treat it as running until the watch has reported the result, see [`Self::is_done`].
     pub(super) process: RunningHelm,
-    /// The newest revision of the release and its status, as the API server or the watch reported them; `None` if the
-    /// release has no record.
-    pub(super) record: Option<(i64, String)>,
+    /// The newest revision of the release, as the API server or the watch reported it; `None` if the release has no
+    /// record.
+    pub(super) record: Option<NewestRecord>,
     /// The time when the operator got `record` from the API server or the watch.
     pub(super) read_at: Timestamp,
 }
@@ -77,11 +78,11 @@ impl UnobservedResult {
     /// Whether the watch on records has reported `record`, or a later record of the release. If `record` is `None`,
     /// whether the watch has reported the deletion of all records.
     pub(super) fn is_done(&self, observed: Option<&ObservedRelease>) -> bool {
-        match (&self.record, observed) {
+        match (self.record, observed) {
             (None, observed) => observed.is_none(),
             (Some(_), None) => false,
-            (Some((revision, status)), Some(observed)) => {
-                observed.revision > *revision || (observed.revision == *revision && observed.status.as_str() == status)
+            (Some(NewestRecord { revision, status }), Some(observed)) => {
+                observed.revision > revision || (observed.revision == revision && observed.status == status)
             }
         }
     }

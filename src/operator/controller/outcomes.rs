@@ -8,6 +8,7 @@ use osdpl_values::CollectSorted;
 
 use super::Context;
 use super::memory::{Memory, UnobservedResult};
+use crate::cluster::{NewestRecord, Reader};
 use crate::helm::{Exit, Failure, Outcome, StopReason, Subject, Verb};
 use crate::tasks::Observation;
 use osdpl_core::cause;
@@ -26,23 +27,10 @@ impl Context {
     /// Evaluates the results of the helm processes that have ended since the last pass, and the newest release records
     /// that these processes have written.
     pub(super) async fn process_outcomes(&self, memory: &mut Memory) {
-        let observation = self.tasks.observe();
-        for outcome in std::mem::take(&mut memory.unread).into_iter().chain(self.runner.take_outcomes()) {
-            let reported = reported_record(&outcome, observation.releases.get(&outcome.release));
-            let record = match reported {
-                Some(record) => Ok(Some(record)),
-                None => self.cluster.newest_record(&outcome.release).await,
-            };
-            match record {
-                Ok(record) => memory.process_outcome(&outcome, record, &observation),
-                Err(error) => {
-                    tracing::warn!(release = %outcome.release, %error, "can't read the newest record of the release after helm has ended; retrying");
-                    memory.unread.push(outcome);
-                }
-            }
-        }
+        memory.unread.extend(self.runner.take_outcomes());
+        memory.process_unread(self.cluster.reader(), &self.tasks.observe()).await;
         for key in memory.overdue(super::now()) {
-            match self.cluster.newest_record(&key).await {
+            match self.cluster.reader().newest_record(&key).await {
                 Ok(record) => memory.update_record(&key, record, super::now()),
                 Err(error) => {
                     tracing::warn!(release = %key, %error, "can't read the newest record of the release after helm has ended; retrying");
@@ -52,19 +40,19 @@ impl Context {
     }
 }
 
-/// Returns the newest revision and its status if helm has succeeded and the watch on records has already reported this
+/// Returns the newest revision if helm has succeeded and the watch on records has already reported this
 /// revision as deployed.
 ///
 /// Otherwise returns `None`, and osdpl must read the newest record from the API server: helm has failed or uninstalled
 /// the release, the watch has not reported the new revision yet, or someone else has changed the release.
-fn reported_record(outcome: &Outcome, observed: Option<&ObservedRelease>) -> Option<(i64, String)> {
+fn reported_record(outcome: &Outcome, observed: Option<&ObservedRelease>) -> Option<NewestRecord> {
     let is_deployed = |observed: &&ObservedRelease| {
         observed.status == Status::Deployed
             && observed.revision == i64::from(outcome.attempt.revision())
             && observed.attempt.as_ref().is_some_and(|attempt| attempt.label == outcome.attempt.to_string())
     };
     let observed = observed.filter(is_deployed).filter(|_| outcome.succeeded())?;
-    Some((observed.revision, observed.status.as_str().to_owned()))
+    Some(NewestRecord { revision: observed.revision, status: observed.status })
 }
 
 /// Logs the outcome of a helm process. If helm has failed, stores the failure in `memory` for the next plan.
@@ -105,13 +93,33 @@ fn remember_failure(
 }
 
 impl Memory {
-    /// Evaluates the result of a helm process. `record` contains the number and the status of the release's newest
-    /// revision after the end of the process.
-    fn process_outcome(&mut self, outcome: &Outcome, record: Option<(i64, String)>, observation: &Observation) {
+    /// Evaluates the outcomes in `unread`. Removes each outcome only after its evaluation, because the operator may
+    /// cancel the pass during any read of a record. The next pass then evaluates the remaining outcomes.
+    async fn process_unread(&mut self, reader: &Reader, observation: &Observation) {
+        for outcome in self.unread.clone() {
+            let reported = reported_record(&outcome, observation.releases.get(&outcome.release));
+            let record = match reported {
+                Some(record) => Ok(Some(record)),
+                None => reader.newest_record(&outcome.release).await,
+            };
+            match record {
+                Ok(record) => {
+                    self.unread.retain(|unread| *unread != outcome);
+                    self.process_outcome(&outcome, record, observation);
+                }
+                Err(error) => {
+                    tracing::warn!(release = %outcome.release, %error, "can't read the newest record of the release after helm has ended; retrying");
+                }
+            }
+        }
+    }
+
+    /// Evaluates the result of a helm process. `record` is the release's newest revision after the end of the process.
+    fn process_outcome(&mut self, outcome: &Outcome, record: Option<NewestRecord>, observation: &Observation) {
         let key = &outcome.release;
         let process = self.running_helm(outcome);
         let inputs = self.started.remove(key).unwrap_or_default();
-        let has_record = record.as_ref().is_some_and(|(newest, _)| *newest >= i64::from(outcome.attempt.revision()));
+        let has_record = record.is_some_and(|newest| newest.revision >= i64::from(outcome.attempt.revision()));
         remember_failure(outcome, inputs, has_record, observation, self);
         self.unobserved.insert(key.clone(), UnobservedResult { process, record, read_at: super::now() });
         if outcome.verb == Verb::Uninstall && outcome.succeeded() {
@@ -153,7 +161,7 @@ impl Memory {
         self.unobserved.iter().filter(|(_, waiting)| is_overdue(waiting)).map(|(key, _)| key.clone()).collect()
     }
 
-    fn update_record(&mut self, key: &ReleaseKey, record: Option<(i64, String)>, now: Timestamp) {
+    fn update_record(&mut self, key: &ReleaseKey, record: Option<NewestRecord>, now: Timestamp) {
         if let Some(waiting) = self.unobserved.get_mut(key) {
             (waiting.record, waiting.read_at) = (record, now);
         }
@@ -239,15 +247,15 @@ fn advice(outcome: &Outcome, fix: RetryCondition, claims: &[Claim]) -> Option<St
         (RetryCondition::Time, _) => None,
         (RetryCondition::Inputs, Some(Failure::TooLarge)) => Some(format!(
             "helm stores the chart, the values and all objects of {} in one Secret, which may not be larger than 1 MiB: \
-             osdpl does not retry until the values or the chart change; make the values smaller, such as long texts in \
-             conf or extraObjects, or apply these objects without helm (fewer revisions don't help, because each has \
-             its own Secret)",
+             osdpl does not retry until the values or the chart change; make the values smaller, above all long \
+             strings in conf, or move objects out of extraObjects and apply them without helm (fewer revisions don't \
+             help, because each has its own Secret)",
             outcome.release
         )),
         (RetryCondition::Inputs, _) => Some(format!(
             "the chart can't be rendered with these values: osdpl does not retry until the values or the chart change; \
-             correct the values in services.<service>.releases.<release>, or in their source (if the chart reads \
-             objects of the cluster, correct these objects and {retry})"
+             correct the values in spec.services.<service>.releases.<release>, or in the objects that its valuesFrom \
+             names (if the chart reads other objects of the cluster, correct these objects and {retry})"
         )),
         (RetryCondition::Manual, Some(Failure::Immutable(objects))) => {
             let namespace = &outcome.release.namespace;

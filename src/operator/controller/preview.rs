@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use super::read::{SnapshotInputs, execute_reads, snapshot};
 use super::secrets::collect_secrets;
 use super::{CatalogWithFindings, ChartSource};
-use crate::cluster::{Error, Namespaces, ObjectWatches, Reader, api_message};
+use crate::cluster::{Error, Namespaces, ObjectWatches, Reader};
 use crate::tasks::Tasks;
 use assume::Assumptions;
 use observe::{observe, read_namespaces, unread};
@@ -287,9 +287,11 @@ impl<'a> Planner<'a> {
                 self.responses.insert(read.clone(), Received { response, at: super::now(), fresh: true });
                 continue;
             }
-            if let Err(error) = execute_reads(&self.reader, &one, &mut responses, &owner, super::now()).await {
+            // The operator stops slow reads, but the user of this command can wait for them or stop the command.
+            let (now, limit) = (super::now(), Duration::MAX);
+            if let Err(error) = execute_reads(&self.reader, &one, &mut responses, &owner, now, limit).await {
                 if !error.is_refusal() {
-                    return Err(plain(error));
+                    return Err(error);
                 }
                 let (response, what) = match read {
                     Read::OwnServices | Read::OwnStores | Read::Jobs(_) | Read::Claims(_) => {
@@ -299,9 +301,9 @@ impl<'a> Planner<'a> {
                         Response::Stored(osdpl_decide::Stored::Nothing),
                         "what osdpl would do with the ConfigMap and the Secrets of Ceph that charts mount",
                     ),
-                    _ => return Err(plain(error)),
+                    _ => return Err(error),
                 };
-                unknown.push(format!("{what}: {}", plain(error)));
+                unknown.push(format!("{what}: {error}"));
                 responses.insert(read.clone(), Received { response, at: super::now(), fresh: true });
             }
             for received in responses.values_mut() {
@@ -337,7 +339,7 @@ impl<'a> Planner<'a> {
 }
 
 /// If the API server refused a read, adds the missing fact to `unknown`. If the read concerns CRDs or a cleanup, also
-/// replaces the error by an empty response, so that the plan is made without the fact.
+/// replaces the error with an empty response, so that the plan is made without the fact.
 fn report_refusal(response: &mut Response, unknown: &mut Vec<String>) {
     let fact = match response {
         Response::Networks(Err(error)) => format!("whether the spec's networks overlap those of Services: {error}"),
@@ -354,15 +356,6 @@ fn report_refusal(response: &mut Response, unknown: &mut Vec<String>) {
     }
     if !unknown.contains(&fact) {
         unknown.push(fact);
-    }
-}
-
-/// Removes the remedy from an error. The remedy says how to change the permissions of the operator, but `osdpl plan`
-/// sends its requests with the permissions of the user.
-fn plain(error: Error) -> Error {
-    match error {
-        Error::Api { what, error } => Error::Object(format!("{what}: {}", api_message(&error))),
-        error @ (Error::Object(_) | Error::Timeout(_)) => error,
     }
 }
 

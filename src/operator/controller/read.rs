@@ -20,11 +20,14 @@ use osdpl_core::finding::Finding;
 use osdpl_core::observed::{Observed, ReleaseKey, RunningHelm};
 use osdpl_decide::{Charts, Helm, Kept, RENDER_LIMIT, Read, Received, Response, Responses, Snapshot};
 
-/// The text in [`Memory::started`] for a release that helm uninstalls without running hooks.
+/// The value in [`Memory::started`] for a release that helm uninstalls without running hooks.
 ///
 /// For an upgrade, the map `started` contains the digest of the upgrade's inputs. An uninstall has no inputs, so its
-/// entry can contain this text instead of a digest.
+/// entry can contain this value instead of a digest.
 pub(super) const SKIPPED_HOOKS: &str = "--no-hooks";
+
+/// The maximum time for which a pass waits for one render of a chart, or for one read whose response can be an error.
+const READ_LIMIT: Duration = Duration::from_secs(20);
 
 /// The parts of a snapshot that [`snapshot`] takes unchanged from its caller.
 pub(super) struct SnapshotInputs {
@@ -89,6 +92,10 @@ pub(super) fn snapshot(
 /// response in `known` is still valid. `deployment` is the value of osdpl's label, by which some reads find the cloud's
 /// objects.
 ///
+/// `begun` is the time at which the pass began to read, and `limit` is the maximum time of a read whose response can be
+/// an error. The function stops such a read at the latest two times `limit` after `begun`. So slow reads only delay the
+/// pass.
+///
 /// # Errors
 /// Returns an error if a read fails and the plan requires its response.
 pub(super) async fn execute_reads(
@@ -96,16 +103,22 @@ pub(super) async fn execute_reads(
     reads: &BTreeSet<Read>,
     known: &mut Responses,
     deployment: &str,
-    now: Timestamp,
+    begun: Timestamp,
+    limit: Duration,
 ) -> Result<(), Error> {
-    known.retain(|read, received| reads.contains(read) && received.until().is_none_or(|until| now < until));
+    known.retain(|read, received| reads.contains(read) && received.until().is_none_or(|until| begun < until));
     for received in known.values_mut() {
         received.fresh = false;
     }
     for read in reads {
         if !known.contains_key(read) {
-            let response = reader.execute(read, deployment).await?;
-            known.insert(read.clone(), Received { response, at: now, fresh: true });
+            let started = now();
+            let left = limit.saturating_mul(2).saturating_sub(started.duration_since(begun).unsigned_abs());
+            let response = reader.execute_within(left.min(limit), read, deployment).await?;
+            // The response to a read that was stopped is valid from now on. Otherwise the next pass would repeat the
+            // read at once. All other responses describe the state at the begin of the read.
+            let at = if now().duration_since(started).unsigned_abs() < limit { started } else { now() };
+            known.insert(read.clone(), Received { response, at, fresh: true });
         }
     }
     Ok(())
@@ -121,9 +134,11 @@ impl Context {
         if self.inputs.take_rook_changed() {
             memory.responses.retain(|read, _| !matches!(read, Read::Rook(..)));
         }
-        self.render_crds(memory).await;
+        let (begun, limit) = (now(), READ_LIMIT.min(self.pass_timeout / 3));
+        self.render_crds(memory, begun, limit).await;
         let reader = self.cluster.reader().limited_to(&self.inputs.namespaces());
-        execute_reads(&reader, &memory.reads, &mut memory.responses, &deployment.owner_label(), now()).await?;
+        let owner = deployment.owner_label();
+        execute_reads(&reader, &memory.reads, &mut memory.responses, &owner, begun, limit).await?;
         for (read, received) in memory.responses.iter().filter(|(_, received)| received.fresh) {
             if let (Read::Leftovers { release, .. }, Response::Leftovers(Err(error))) = (read, &received.response) {
                 tracing::warn!(%release, error, "can't find the objects of failed revisions; osdpl retries later");
@@ -183,7 +198,7 @@ fn running_helm(job: &RunningJob, inputs: &str) -> RunningHelm {
 /// allows at most one such process per core.
 ///
 /// A process still renders if the record of its revision is missing: helm writes the record after rendering, and then
-/// mostly waits.
+/// mostly waits. A process that has run for longer than [`RENDER_LIMIT`] does not count, even without a record.
 fn count_rendering(table: &BTreeMap<ReleaseKey, RunningJob>, snapshot: &Snapshot) -> usize {
     let has_record = |key: &ReleaseKey, job: &RunningJob| {
         let observed = snapshot.observed.releases.get(key);
@@ -194,4 +209,35 @@ fn count_rendering(table: &BTreeMap<ReleaseKey, RunningJob>, snapshot: &Snapshot
         job.inputs.is_some() && !is_stuck && !has_record(key, job)
     };
     table.iter().filter(is_rendering).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::extract::Request;
+    use osdpl_core::release::Cleanup;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_read_that_takes_too_long_does_not_stop_the_pass() {
+        // The API server never responds to requests about keystone, and has no records of nova.
+        let router = Router::new().fallback(async move |request: Request| -> String {
+            if request.uri().query().unwrap_or_default().contains("keystone") {
+                std::future::pending::<()>().await;
+            }
+            r#"{"apiVersion": "v1", "kind": "List", "metadata": {}, "items": []}"#.to_owned()
+        });
+        let reader = Reader::new(kube::Client::new(router, "openstack"));
+        let leftovers = |release: &str| {
+            let cleanup = Cleanup { revisions: [2].into(), kept: [3].into(), newest: 3 };
+            Read::Leftovers { release: ReleaseKey::new("openstack", release), cleanup, others: Vec::new() }
+        };
+        let reads: BTreeSet<Read> = [leftovers("keystone"), leftovers("nova")].into();
+        let mut known = Responses::new();
+        execute_reads(&reader, &reads, &mut known, "nimbus", now(), Duration::from_secs(5)).await.unwrap();
+        let response = |release: &str| &known[&leftovers(release)].response;
+        assert!(matches!(response("keystone"), Response::Leftovers(Err(why)) if why.contains("took too long")));
+        assert!(matches!(response("nova"), Response::Leftovers(Ok(None))));
+    }
 }

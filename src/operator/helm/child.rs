@@ -38,7 +38,7 @@ pub enum StopReason {
 impl fmt::Display for StopReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::Requested => "osdpl stopped helm because the desired state changed",
+            Self::Requested => "osdpl stopped helm because the operation was outdated",
             Self::Deadline => "osdpl stopped helm because it exceeded the deadline of the whole run",
             Self::Shutdown => "osdpl stopped helm because the operator shuts down",
         })
@@ -53,7 +53,7 @@ pub(crate) enum Exit {
     /// helm failed with this exit code. The code is 1 unless helm itself crashed.
     Failed(i32),
     /// A signal with this number, which the operator did not send, ended helm. For example, the kernel sends SIGKILL if
-    /// memory is short.
+    /// memory is short. The number is 0 if the operator can't find out how helm ended.
     Signalled(i32),
     /// The operator stopped helm.
     Stopped {
@@ -80,7 +80,8 @@ pub(crate) struct Outcome {
     pub exit: Exit,
     /// The kind of failure that helm's message describes; `None` if helm succeeded or the operator stopped it.
     pub failure: Option<Failure>,
-    /// helm's error message, condensed to one line and without secrets; empty if helm succeeded.
+    /// Why helm failed: helm's error message, condensed to one line and without secrets, or the reason for which the
+    /// operator stopped helm. Empty if helm succeeded.
     pub text: String,
     /// When the helm process started.
     pub started: Timestamp,
@@ -153,7 +154,7 @@ fn not_started(error: &io::Error) -> Tail {
 ///
 /// The function ignores a failed write, which only means that helm ended before it had read the whole input. In this
 /// case, helm's exit code and stderr give the reason.
-async fn feed(mut stdin: ChildStdin, input: Vec<u8>) {
+pub(super) async fn feed(mut stdin: ChildStdin, input: Vec<u8>) {
     drop(stdin.write_all(&input).await);
     drop(stdin.shutdown().await);
 }
@@ -188,7 +189,7 @@ async fn terminate(child: &mut Child, why: StopReason, grace: Duration) -> Exit 
         exit_of(&child.wait().await)
     };
     match exit {
-        // helm succeeded before the signal arrived, so the operator has not stopped it.
+        // helm completed its work in spite of the signal, or before the signal arrived.
         Exit::Success => Exit::Success,
         Exit::Failed(_) | Exit::Signalled(_) | Exit::Stopped { .. } | Exit::NotStarted => Exit::Stopped { why, killed },
     }

@@ -3,7 +3,8 @@
 //! An operator process that is frozen, or gets no processor time, can't stop its helm processes when it loses the
 //! Lease. So the operator starts *itself* once more with a hidden subcommand, as the guard process. The operator sends
 //! the guard a deadline, and moves the deadline with each renewal of the Lease. At the deadline, the guard kills all
-//! helm processes of the operator, before another operator process can take the Lease.
+//! helm processes of the operator, before another operator process can take the Lease. The guard continues to kill helm
+//! processes that the operator starts, until the operator sends a later deadline.
 //!
 //! The guard also kills helm processes that outlive the operator: when the operator ends, helm gets SIGTERM from the
 //! kernel (see [`exec`](super::exec)), but could ignore this signal.
@@ -13,7 +14,7 @@
 use std::io::{self, BufRead as _};
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -60,7 +61,7 @@ impl Guard {
     /// deadline before then.
     ///
     /// # Errors
-    /// Returns an error if the guard process has ended.
+    /// Returns an error if the guard process has ended, or `/proc` is not readable.
     pub(crate) async fn extend(&mut self, until: Instant) -> Result<(), Error> {
         // Read the uptime first and the monotonic clock second. If this process freezes between the two reads, the
         // computed deadline is then too early and not too late.
@@ -70,7 +71,8 @@ impl Guard {
         self.deadlines.write_all(line.as_bytes()).await.map_err(|why| Error::Guard { why })
     }
 
-    /// Waits until the guard process has ended. It ends before the operator only if someone kills it.
+    /// Waits until the guard process has ended. It ends before the operator only if someone kills it, or if it can't
+    /// read `/proc`.
     pub(crate) async fn ended(&mut self) {
         // Ignore an error: if the operator can't wait for the guard process, it must assume that the process has ended.
         let _ = self.child.wait().await;
@@ -85,39 +87,47 @@ impl Guard {
 /// # Errors
 /// Returns an error if `/proc` is not readable.
 pub fn guard_helm(instance: &str) -> Result<(), Error> {
-    let proc = Path::new(PROC);
     let (sender, deadlines) = mpsc::channel();
     std::thread::spawn(move || {
         let lines = io::stdin().lock().lines().map_while(Result::ok);
         // Stop if sending fails: the main thread has ended, so nobody needs the deadlines.
         lines.filter_map(|line| line.parse().ok()).all(|deadline: u64| sender.send(deadline).is_ok());
     });
-    let mut remaining = Duration::MAX;
-    let has_operator = loop {
+    watch(Path::new(PROC), instance, &deadlines)
+}
+
+/// Does the work of [`guard_helm`] with the deadlines from a channel. The channel's sender is dropped when the operator
+/// has ended.
+fn watch(proc: &Path, instance: &str, deadlines: &Receiver<u64>) -> Result<(), Error> {
+    let (mut remaining, mut has_passed) = (Duration::MAX, false);
+    loop {
         match deadlines.recv_timeout(remaining) {
-            Ok(deadline) => remaining = Duration::from_millis(deadline).saturating_sub(uptime(proc)?),
-            Err(RecvTimeoutError::Timeout) => break true,
-            Err(RecvTimeoutError::Disconnected) => break false,
-        }
-    };
-    if !has_operator {
-        let end = Instant::now() + GRACE;
-        while Instant::now() < end && !helm_processes(proc, instance).is_empty() {
-            std::thread::sleep(SEARCH_INTERVAL);
+            // The deadline before this one may have passed although the operator was not frozen: if someone stopped the
+            // guard, it reads the deadlines of that time late.
+            Ok(deadline) => {
+                remaining = Duration::from_millis(deadline).saturating_sub(uptime(proc)?);
+                has_passed = remaining.is_zero();
+                // Read the deadlines that are still in the pipe before killing helm.
+                remaining = remaining.max(SEARCH_INTERVAL);
+            }
+            // A frozen operator can start helm again when it continues. So search for helm processes again and again.
+            Err(RecvTimeoutError::Timeout) => {
+                helm_processes(proc, instance).into_iter().for_each(kill);
+                (remaining, has_passed) = (SEARCH_INTERVAL, true);
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    // A frozen operator can start helm again when it continues. So search for helm processes until the operator has
-    // ended.
+    let end = Instant::now() + if has_passed { Duration::ZERO } else { GRACE };
     loop {
         let helm = helm_processes(proc, instance);
-        for pid in &helm {
-            kill(*pid);
+        if helm.is_empty() {
+            return Ok(());
         }
-        match deadlines.recv_timeout(SEARCH_INTERVAL) {
-            Err(RecvTimeoutError::Disconnected) if helm.is_empty() => return Ok(()),
-            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(SEARCH_INTERVAL),
-            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+        if Instant::now() >= end {
+            helm.into_iter().for_each(kill);
         }
+        std::thread::sleep(SEARCH_INTERVAL);
     }
 }
 
@@ -125,4 +135,51 @@ fn kill(pid: u32) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     // Ignore an error: it only means that the process has just ended.
     let _ = pid.map(|pid| kill_process(pid, Signal::KILL));
+}
+
+#[cfg(test)]
+impl Guard {
+    /// Returns a guard process that reads no deadlines, and whose pipe is full.
+    pub(crate) async fn stopped() -> Self {
+        let mut child = Command::new("sleep").arg("600").stdin(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+        let mut deadlines = child.stdin.take().unwrap();
+        while tokio::time::timeout(SEARCH_INTERVAL, deadlines.write_all(&[b'\n'; 4096])).await.is_ok() {}
+        Self { child, deadlines }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+
+    use super::super::instance::INSTANCE_VARIABLE;
+    use super::*;
+
+    /// Starts a process that has the mark of helm processes of the operator process `instance`.
+    fn start_helm(instance: &str) -> std::process::Child {
+        std::process::Command::new("sleep").arg("600").env(INSTANCE_VARIABLE, instance).spawn().unwrap()
+    }
+
+    #[test]
+    fn kills_helm_until_a_later_deadline() {
+        let instance = format!("test-of-the-guard.{}", std::process::id());
+        // `send` returns when the guard has received the deadline.
+        let (sender, deadlines) = mpsc::sync_channel(0);
+        let guarded = instance.clone();
+        let guard = std::thread::spawn(move || watch(Path::new(PROC), &guarded, &deadlines));
+
+        sender.send(0).unwrap();
+        for _ in 0..2 {
+            assert_eq!(start_helm(&instance).wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
+        }
+        let later = uptime(Path::new(PROC)).unwrap() + Duration::from_mins(1);
+        sender.send(u64::try_from(later.as_millis()).unwrap()).unwrap();
+        let mut helm = start_helm(&instance);
+        std::thread::sleep(SEARCH_INTERVAL * 3);
+        let ended = helm.try_wait().unwrap();
+        // The operator has ended, so the guard kills helm after a grace period.
+        drop(sender);
+        assert_eq!((ended, helm.wait().unwrap().signal()), (None, Some(Signal::KILL.as_raw())));
+        guard.join().unwrap().unwrap();
+    }
 }

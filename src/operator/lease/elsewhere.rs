@@ -14,8 +14,27 @@ use super::{DURATION, Failure, NAME, RETRY_PERIOD, request};
 /// The label of all objects of the operator's chart, see `deploy/osdpl/templates/_helpers.tpl`.
 pub const CHART_LABEL: &str = "app.kubernetes.io/name=osdpl";
 
+/// Returns the Leases of operators, for commands: the Leases named [`NAME`] that have a holder and are in a namespace
+/// with an installation of the operator's chart.
+///
+/// Otherwise, anyone with the right to write Leases in some namespace could make the commands believe that an operator
+/// is active. The function returns the Leases in all namespaces if no installation has a `ClusterRoleBinding`, because
+/// an operator then runs without the chart, or without the roles of the chart. It also returns all of them if the
+/// caller lacks the right to list `ClusterRoleBinding`s.
+pub(super) async fn held_by_operators(client: &Client) -> Result<BTreeMap<String, LeaseSpec>, kube::Error> {
+    let mut held = held(client).await?;
+    if !held.is_empty() {
+        let installed = match installations(client).await {
+            Err(kube::Error::Api(status)) if status.is_forbidden() => BTreeSet::new(),
+            installed => installed?,
+        };
+        held.retain(|namespace, _| installed.is_empty() || installed.contains(namespace));
+    }
+    Ok(held)
+}
+
 /// Returns the Leases named [`NAME`] that have a holder, by namespace.
-pub(super) async fn held(client: &Client) -> Result<BTreeMap<String, LeaseSpec>, kube::Error> {
+async fn held(client: &Client) -> Result<BTreeMap<String, LeaseSpec>, kube::Error> {
     let named = ListParams::default().fields(&format!("metadata.name={NAME}"));
     let leases = Api::<Lease>::all(client.clone()).list(&named).await?.items;
     let held = leases.into_iter().filter_map(|lease| Some((lease.metadata.namespace?, lease.spec?)));
@@ -39,7 +58,7 @@ impl Others {
         Self { client, own, first }
     }
 
-    /// Returns a text that names an active operator in another namespace; `None` if no other operator is active.
+    /// Describes an active operator in another namespace; returns `None` if no other operator is active.
     ///
     /// An operator is active if it renews its Lease while this function waits. The Lease alone does not prove that its
     /// holder is active, because the Lease of a killed operator remains. The function waits for as long as a standby
@@ -58,8 +77,8 @@ impl Others {
         None
     }
 
-    /// Returns a text that names an active operator in another namespace; `None` if there is none. An operator is
-    /// active if it has taken or renewed its Lease since the call of [`Self::read`].
+    /// Describes an active operator in another namespace; returns `None` if there is none. An operator is active if it
+    /// has taken or renewed its Lease since the call of [`Self::read`].
     pub(super) async fn find_changed(&self) -> Option<String> {
         let now = read(&self.client, &self.own).await;
         let (namespace, lease) = now.into_iter().find(|(namespace, lease)| self.first.get(namespace) != Some(lease))?;

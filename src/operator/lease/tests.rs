@@ -53,6 +53,23 @@ fn elector(stored: &Stored) -> Elector {
     elector_with(fake(stored))
 }
 
+/// The path of the Leases of all namespaces.
+const LEASES: &str = "/apis/coordination.k8s.io/v1/leases";
+
+/// The path of the `ClusterRoleBinding`s.
+const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+
+/// Returns the list of the `ClusterRoleBinding`s of the operator's chart, which is installed in these namespaces.
+fn bindings(installed: &[&str]) -> String {
+    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "osdpl"});
+    let binding = |namespace: &&str| {
+        let subjects = json!([{"kind": "ServiceAccount", "name": "osdpl", "namespace": namespace}]);
+        json!({"metadata": {"name": "osdpl"}, "roleRef": role, "subjects": subjects})
+    };
+    let items: Vec<Value> = installed.iter().map(binding).collect();
+    json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}).to_string()
+}
+
 /// Returns an elector with a rival: while the elector takes its Lease, the rival takes the Lease in the namespace `b`.
 ///
 /// The fake API server reports that the operator's chart is installed in the namespace `installed`. The elector must
@@ -64,14 +81,8 @@ fn elector_with_rival(stored: &Stored, installed: &str) -> Elector {
         let items = if own.lock().unwrap().is_null() { json!([]) } else { json!([rival]) };
         json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}).to_string()
     };
-    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "osdpl"});
-    let subjects = json!([{"kind": "ServiceAccount", "name": "osdpl", "namespace": installed}]);
-    let items = json!([{"metadata": {"name": "osdpl"}, "roleRef": role, "subjects": subjects}]);
-    let bindings = json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}).to_string();
-    let router = fake(stored)
-        .route("/apis/coordination.k8s.io/v1/leases", get(leases))
-        .route("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", get(async move || bindings));
-    elector_with(router)
+    let bindings = bindings(&[installed]);
+    elector_with(fake(stored).route(LEASES, get(leases)).route(BINDINGS, get(async move || bindings)))
 }
 
 #[tokio::test]
@@ -98,6 +109,40 @@ async fn does_not_release_the_lease_of_another_holder() {
     *stored.lock().unwrap() = changed.clone();
     assert!(!elector.try_release().await.unwrap(), "the elector must not report that it has released the Lease");
     assert_eq!(*stored.lock().unwrap(), changed);
+}
+
+#[tokio::test]
+async fn does_not_take_back_a_lease_that_another_process_released() {
+    let stored = Stored::default();
+    let mut elector = elector(&stored);
+    elector.write(elector.identity.clone()).await.unwrap();
+    // While this process was frozen, another process took the Lease and released it.
+    let released = next(&stored.lock().unwrap());
+    let released = json!({"metadata": {"name": NAME, "resourceVersion": released}, "spec": {"holderIdentity": ""}});
+    *stored.lock().unwrap() = released.clone();
+    let error = elector.renew().await.unwrap_err();
+    assert!(matches!(&error, RenewError::Taken(holder) if holder == "another process"), "{error:?}");
+    assert_eq!(*stored.lock().unwrap(), released);
+}
+
+#[tokio::test]
+async fn takes_the_lease_again_if_someone_deleted_it() {
+    let stored = Stored::default();
+    let mut elector = elector(&stored);
+    elector.write(elector.identity.clone()).await.unwrap();
+    *stored.lock().unwrap() = Value::Null;
+    elector.renew().await.unwrap();
+    assert_eq!(stored.lock().unwrap()["spec"]["holderIdentity"], elector.identity.as_str());
+}
+
+#[tokio::test]
+async fn gives_up_if_the_guard_reads_no_deadlines() {
+    let mut elector = elector(&Stored::default());
+    let mut guard = Guard::stopped().await;
+    // The deadline for the next renewal is in 200 ms.
+    let renewed = Instant::now().checked_sub(Duration::from_millis(9_800)).unwrap();
+    let lost = tokio::time::timeout(RENEW_DEADLINE, elector.hold(renewed, &mut guard)).await.unwrap();
+    assert!(matches!(lost, Lost::Guard(_)), "{lost}");
 }
 
 #[tokio::test]
@@ -131,4 +176,27 @@ async fn ignores_a_lease_in_a_namespace_without_the_chart() {
     let mut elector = elector_with_rival(&stored, "c");
     elector.acquire_alone().await.unwrap();
     assert!(elector.is_own());
+}
+
+#[tokio::test]
+async fn commands_ignore_leases_in_namespaces_without_the_chart() {
+    let refusal = json!({"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": "no"});
+    let forbidden = (StatusCode::FORBIDDEN, refusal.to_string());
+    for (response, counts) in [
+        ((StatusCode::OK, bindings(&["b"])), true),
+        ((StatusCode::OK, bindings(&["a"])), false),
+        ((StatusCode::OK, bindings(&[])), true),
+        (forbidden, true),
+    ] {
+        let content = json!({"holderIdentity": "pod_process", "renewTime": MicroTime(Timestamp::now())});
+        let items = json!([{"metadata": {"name": NAME, "namespace": "b"}, "spec": content}]);
+        let leases = json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}).to_string();
+        let client =
+            Router::new().route(LEASES, get(async move || leases)).route(BINDINGS, get(async move || response));
+        let client = Client::new(client, "a");
+        let expected = if counts { vec!["process".to_owned()] } else { Vec::new() };
+        assert_eq!(holders(&client).await.unwrap().into_iter().collect::<Vec<_>>(), expected);
+        let inactivity = describe_inactivity(&client).await;
+        assert_eq!(inactivity.as_deref(), (!counts).then_some("no process holds a Lease named osdpl"));
+    }
 }

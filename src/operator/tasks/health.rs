@@ -1,4 +1,4 @@
-//! Observes workloads, Jobs and the pods that are not ready.
+//! Observes workloads, Jobs, `CronJobs`, the pods that are not ready, volume claims and nodes.
 //!
 //! The watches store small extracts of the objects in a [`Store`]. The health task derives the health of workloads and
 //! Jobs from the store, fetches the logs and events that explain failures, and triggers a pass when the result has
@@ -74,10 +74,10 @@ impl Shared {
     }
 }
 
-/// Starts the watches and the health task. Returns a channel with the latest result of the task, and the store of the
-/// watched objects.
+/// Starts the watches and the health task. Returns a receiver of the task's latest result, and the store of the watched
+/// objects.
 ///
-/// The channel contains `None` until the watches have listed the objects of all required kinds once
+/// The receiver's value is `None` until the watches have listed the objects of all required kinds once
 /// (`Store::is_listed`).
 pub(super) fn spawn(
     spawner: &mut Spawner,
@@ -128,12 +128,16 @@ impl Watches<'_> {
     }
 
     fn watch_jobs(&mut self, helm: &watcher::Config) {
+        let scrubber = self.options.scrubber.clone();
         // Watch all Jobs, because no label selects all Jobs of releases: hooks lack helm's label, and some Jobs of
         // OpenStack-Helm lack the label `release_group`. `Batch::read` then ignores the Jobs that belong to no release.
         self.watch_kind::<Job>(
             &watcher::Config::default(),
             |store| add(&mut store.jobs),
-            |store, index, update| store.jobs[index].apply(update, Batch::read),
+            move |store, index, update| {
+                let scrubber = scrubber.borrow();
+                store.jobs[index].apply(update, |job| Batch::read(job, &scrubber))
+            },
         );
         self.watch_kind::<CronJob>(
             helm,
@@ -147,13 +151,15 @@ impl Watches<'_> {
     /// Watches the pods of releases. Also watches all Services, because a pod can wait for the pods that a Service
     /// selects.
     fn watch_pods(&mut self) {
+        let scrubber = self.options.scrubber.clone();
         self.watch_kind::<Pod>(
             &watcher::Config::default().labels(RELEASE_GROUP),
             |store| add(&mut store.pods),
-            |store, index, update| {
+            move |store, index, update| {
+                let scrubber = scrubber.borrow();
                 let Store { pods, shared, .. } = store;
                 pods[index].apply(update, |pod| {
-                    pod::observe(&pod.metadata, &pod.spec, &pod.status).map(|pod| shared.share(pod))
+                    pod::observe(&pod.metadata, &pod.spec, &pod.status, &scrubber).map(|pod| shared.share(pod))
                 })
             },
         );
@@ -204,18 +210,21 @@ impl Watches<'_> {
     where
         K: Kind<Spec = workload::Spec, Status = workload::Status>,
     {
+        let scrubber = self.options.scrubber.clone();
         self.watch_kind::<K>(
             selector,
             |store| add(&mut store.workloads),
             move |store, index, update| {
+                let scrubber = scrubber.borrow();
                 store.workloads[index].apply(update, |object: &Partial<K>| {
-                    workload::observe(kind, &object.metadata, &object.spec, &object.status)
+                    workload::observe(kind, &object.metadata, &object.spec, &object.status, &scrubber)
                 })
             },
         );
     }
 
-    /// Starts the watches of a kind: one watch for the whole cluster, or one for each namespace.
+    /// Starts the watches of a kind: one watch for the whole cluster, or one for each namespace. Starts none if the
+    /// kind is in [`Options::unreadable_kinds`].
     ///
     /// `add` adds a cache for one watch to the store, and returns the index of the cache. `take` stores an update of
     /// this watch in the cache, and returns whether the store changed.

@@ -1,8 +1,9 @@
 //! Asks Nova for its compute hosts, to find new hosts and hosts without a node. Deletes the hosts of removed nodes.
 //!
 //! Each pass sets the query ([`crate::tasks::Tasks::set_host_query`]) and never waits for the response. The task runs a
-//! changed query immediately. It repeats an unchanged query only if Nova did not respond, or if Nova's hosts do not
-//! match the nodes yet.
+//! changed query immediately. It repeats an unchanged query only if Nova did not respond, if Nova's hosts do not match
+//! the nodes yet, or if the task could not delete a host. After some time, it stops repeating the query, unless it must
+//! still delete a host.
 //!
 //! The code that applies a plan does not delete Nova hosts itself. It only names the removed nodes
 //! ([`crate::tasks::Tasks::forget_hosts`]), and the task then deletes their hosts. A deletion takes several requests to
@@ -34,6 +35,9 @@ const SETTLING_PAUSE: Duration = Duration::from_secs(80);
 
 /// The longest pause between two queries while Nova does not respond, or while the task can't delete a host that a user
 /// has asked osdpl to delete.
+///
+/// After this pause, the task stops repeating the query until the query changes, unless it must still delete a host.
+/// The query changes, for example, whenever Nova's host discovery succeeds.
 const RETRY_PAUSE: Duration = Duration::from_mins(11);
 
 /// Starts the task that asks Nova for its compute hosts, unless access to the OpenStack APIs is disabled.
@@ -73,6 +77,9 @@ async fn run(
             Some(query) => {
                 let response = query_and_forget(&client, &query).await.map_err(|error| error.to_string());
                 longest = longest_pause(&query, &response);
+                if must_delete_hosts(&query, &response) {
+                    pause = pause.min(longest);
+                }
                 Some(HostObservation { query, response })
             }
         };
@@ -97,6 +104,15 @@ fn longest_pause(query: &HostQuery, response: &Result<HostResponse, String>) -> 
         Ok(response) if response.hosts.has_stale_hosts() || response.hosts.up < query.ready() => SETTLING_PAUSE,
         Ok(_) => Duration::ZERO,
         Err(_) => RETRY_PAUSE,
+    }
+}
+
+/// Whether the task must still delete hosts after `response`. If so, it never stops repeating the query, because no
+/// watch reports that a user has evacuated the instances of such a host.
+fn must_delete_hosts(query: &HostQuery, response: &Result<HostResponse, String>) -> bool {
+    match response {
+        Ok(response) => !response.not_deleted.is_empty(),
+        Err(_) => !query.removed_nodes.is_empty(),
     }
 }
 
@@ -125,11 +141,13 @@ async fn query_hosts(client: &OpenStackClient, query: &HostQuery) -> Result<Host
 
 /// Deletes a host from Nova, and its agents from Neutron. Returns the number of deleted Neutron agents.
 ///
-/// Deletes nothing, and returns the reason, if Nova still marks the host as up, or has instances on it.
+/// If Nova still marks the host as up, or has instances on it, the function deletes nothing, and returns the reason.
 async fn delete_host(client: &OpenStackClient, access: &Access, service: &nova::Service) -> Result<usize, String> {
     let host = &service.host;
     if service.is_up() {
-        return Err(format!("{host} is still up in Nova; Nova marks a host as down a minute after its last report"));
+        return Err(format!(
+            "{host} is still up in Nova, which marks a host as down a minute after its last report; osdpl tries again"
+        ));
     }
     let instances = client.servers(access, host).await.map_err(|error| error.to_string())?;
     if !instances.is_empty() {
@@ -137,4 +155,30 @@ async fn delete_host(client: &OpenStackClient, access: &Access, service: &nova::
         return Err(format!("Nova has instances on {host}: {names}; evacuate or delete them"));
     }
     client.delete_host(access, host, &service.id).await.map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use osdpl_core::endpoint::{Login, Url};
+
+    #[test]
+    fn never_gives_up_the_deletion_of_a_host() {
+        let values = serde_json::json!({"endpoints": {"identity": {"auth": {"admin": {"password": "secret"}}}}});
+        let login = Login::from_values(values.as_object().unwrap()).unwrap();
+        let identity = Url { tls: false, host: "keystone".into(), port: 80, path: "/v3".into() };
+        let query = |removed_nodes: &[&str]| HostQuery {
+            access: Access { login: login.clone(), identity: identity.clone(), compute: None, network: None },
+            state: Vec::new(),
+            last_success: None,
+            nodes: None,
+            removed_nodes: removed_nodes.iter().map(|&node| node.to_owned()).collect(),
+        };
+        let not_deleted = [("node-7".to_owned(), "Nova has instances on node-7".to_owned())].into();
+        let undeleted = Ok(HostResponse { not_deleted, ..HostResponse::default() });
+        assert!(must_delete_hosts(&query(&["node-7"]), &undeleted));
+        assert!(must_delete_hosts(&query(&["node-7"]), &Err("503".into())));
+        assert!(!must_delete_hosts(&query(&["node-7"]), &Ok(HostResponse::default())));
+        assert!(!must_delete_hosts(&query(&[]), &Err("503".into())));
+    }
 }

@@ -22,6 +22,7 @@ use super::{Spawner, publish};
 use crate::clock::steady;
 use osdpl_core::health::pod;
 use osdpl_core::observed::{DaemonPod, DaemonSetGroup, PodState, RolloutPods};
+use osdpl_core::scrub::Scrubber;
 
 /// How long the task collects changes of watched objects before it evaluates them together.
 const DEBOUNCE: Duration = Duration::from_millis(15);
@@ -65,20 +66,24 @@ struct Watched {
 pub(super) fn spawn(
     spawner: &mut Spawner,
     client: &Client,
+    scrubber: &watch::Receiver<Arc<Scrubber>>,
     problems: &Problems,
     trigger: &Arc<Notify>,
 ) -> (watch::Sender<Wanted>, watch::Receiver<Arc<Found>>) {
     let (targets, wanted) = watch::channel(Wanted::new());
     let (sender, found) = watch::channel(Arc::default());
-    let (client, own_problems, trigger) = (client.clone(), problems.clone(), Arc::clone(trigger));
+    let (client, scrubber, own_problems) = (client.clone(), scrubber.clone(), problems.clone());
+    let trigger = Arc::clone(trigger);
     spawner.spawn("rollouts", problems, move || {
-        run(client.clone(), own_problems.clone(), wanted.clone(), sender.clone(), Arc::clone(&trigger))
+        let (client, scrubber, problems) = (client.clone(), scrubber.clone(), own_problems.clone());
+        run(client, scrubber, problems, wanted.clone(), sender.clone(), Arc::clone(&trigger))
     });
     (targets, found)
 }
 
 async fn run(
     client: Client,
+    scrubber: watch::Receiver<Arc<Scrubber>>,
     problems: Problems,
     mut wanted: watch::Receiver<Wanted>,
     sender: watch::Sender<Arc<Found>>,
@@ -90,7 +95,8 @@ async fn run(
         let now = wanted.borrow_and_update().clone();
         watched.retain(|daemons, _| now.contains(daemons));
         for daemons in now {
-            watched.entry(daemons).or_insert_with_key(|daemons| Watched::new(daemons, &client, &problems, &changed));
+            let start = |daemons: &_| Watched::new(daemons, &client, &scrubber, &problems, &changed);
+            watched.entry(daemons).or_insert_with_key(start);
         }
         // A watch ends only if it panics. Then end this task, too: the spawner restarts it, and it lists all objects
         // again.
@@ -110,18 +116,20 @@ impl Watched {
     fn new(
         DaemonSetGroup { namespace, component }: &DaemonSetGroup,
         client: &Client,
+        scrubber: &watch::Receiver<Arc<Scrubber>>,
         problems: &Problems,
         changed: &Arc<Notify>,
     ) -> Self {
         let (caches, mut watches) = (Arc::<Mutex<Caches>>::default(), JoinSet::new());
         let labels = format!("application={},component={}", component.application, component.component);
         let selector = watcher::Config::default().labels(&labels);
-        let (observed, notify) = (Arc::clone(&caches), Arc::clone(changed));
+        let (observed, notify, scrubber) = (Arc::clone(&caches), Arc::clone(changed), scrubber.clone());
         let pods: Api<Partial<Pod>> = Api::namespaced(client.clone(), namespace);
         watches.spawn(follow(pods, selector.clone(), problems.clone(), move |event| {
+            let scrubber = scrubber.borrow();
             let Caches { pods, times, .. } = &mut *lock(&observed);
             let read = |pod: &Partial<Pod>| {
-                let pod = pod::observe_daemon_pod(&pod.metadata, &pod.spec, &pod.status)?;
+                let pod = pod::observe_daemon_pod(&pod.metadata, &pod.spec, &pod.status, &scrubber)?;
                 Some(times.with_own_time(pod, steady()))
             };
             if pods.apply(event, read) {
@@ -185,8 +193,8 @@ fn revision(object: &Partial<ControllerRevision>) -> Option<Revision> {
 struct PodTimes(BTreeMap<String, (bool, Timestamp)>);
 
 impl PodTimes {
-    /// Replaces the time in the pod's state by the time at which this process first saw the pod in this state. `now` is
-    /// the current time by this process's clock.
+    /// Replaces the time in the pod's state with the time at which this process first saw the pod in this state. `now`
+    /// is the current time by this process's clock.
     fn with_own_time(&mut self, mut pod: DaemonPod, now: Timestamp) -> DaemonPod {
         let (is_ready, since) = match &mut pod.state {
             PodState::Ready(since) => (true, since),

@@ -127,7 +127,8 @@ fn explain(WatchedKind { group, plural }: WatchedKind, error: &Error) -> String 
     let group = if group.is_empty() { "core" } else { group };
     match error {
         Error::Api(status) if status.is_forbidden() => format!(
-            "{}; grant `list` and `watch` on {plural} ({group}) to the operator's ServiceAccount, as its chart does",
+            "{}; grant `list` and `watch` on {plural} ({group}) to the operator's ServiceAccount, as its chart does \
+             (for `osdpl plan`: to your user)",
             refusal(status)
         ),
         other => describe_error(other),
@@ -137,14 +138,7 @@ fn explain(WatchedKind { group, plural }: WatchedKind, error: &Error) -> String 
 /// Describes an error of the API server, or of the connection to it.
 pub(super) fn describe_error(error: &Error) -> String {
     match error {
-        Error::Api(_) => api_message(error),
-        // Leave out serde's message: it may quote the object, which may be a Secret.
-        Error::SerdeError(error) => {
-            format!(
-                "osdpl cannot parse the response of the API server: the problem is at column {} of the JSON",
-                error.column()
-            )
-        }
+        Error::Api(_) | Error::SerdeError(_) => api_message(error),
         other => {
             let mut cause: &dyn std::error::Error = other;
             while let Some(source) = cause.source() {

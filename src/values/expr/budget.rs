@@ -1,7 +1,8 @@
-//! Limits the evaluation of expressions: its steps, and the bytes of the values that it creates.
+//! Limits the evaluation of expressions: its steps, and the bytes of the values that it creates. All evaluations of a
+//! resource together share a limit, which also counts the values without expressions that osdpl copies for releases.
 //!
 //! Additions to the catalogue contain expressions that users write. Without a limit, `l.all(a, l.all(b, l.all(c, …)))`
-//! runs for hours, and a chain of `replace` doubles a text until it fills the memory.
+//! runs for hours, and a chain of `replace` doubles a string until it fills the memory.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -35,6 +36,16 @@ impl Total {
         Work { steps: self.most_steps.load(Ordering::Relaxed), bytes: self.most_bytes.load(Ordering::Relaxed) }
     }
 
+    /// Counts the bytes of a value of the catalogue that contains no expression. Fails if all evaluations together
+    /// exceed [`Work::OF_ALL`]. The evaluation of a template calls this function before it copies the value.
+    pub(crate) fn copy(&self, bytes: usize) -> Result<(), Failure> {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if self.used().exceeds(Work::OF_ALL) {
+            return Err(Failure::TooMuch { of: "all values and expressions together", limit: Work::OF_ALL });
+        }
+        Ok(())
+    }
+
     fn add(&self, work: Work) {
         self.steps.fetch_add(work.steps, Ordering::Relaxed);
         self.bytes.fetch_add(work.bytes, Ordering::Relaxed);
@@ -62,13 +73,13 @@ impl<'a> Budget<'a> {
         self.check()
     }
 
-    /// Counts the steps that it takes to read a text of `bytes` bytes.
+    /// Counts the steps that it takes to read `bytes` bytes.
     pub(crate) fn read(&mut self, bytes: usize) -> Result<(), Failure> {
         self.step(bytes / 32)
     }
 
-    /// Counts the bytes of a value, and fails in the same cases as [`Budget::step`]. The evaluation calls this function
-    /// before it creates the value.
+    /// Counts the bytes of a value, and the steps that it takes to write them. Fails in the same cases as
+    /// [`Budget::step`]. The evaluation calls this function before it creates the value.
     pub(crate) fn create(&mut self, bytes: usize) -> Result<(), Failure> {
         self.used.bytes = self.used.bytes.saturating_add(bytes);
         self.read(bytes)

@@ -4,7 +4,7 @@
 /// the remedy.
 const QUOTED: usize = 400;
 
-/// Returns an expression or text for a message: the whole text, or only its beginning if it is long.
+/// Quotes an expression or another string in a message: the whole string, or only its beginning if it is long.
 fn quote(text: &str) -> String {
     if text.len() <= QUOTED { text.to_owned() } else { format!("{}…", &text[..text.floor_char_boundary(QUOTED)]) }
 }
@@ -56,13 +56,17 @@ pub enum Error {
         /// The type that the expression must return.
         expected: &'static str,
     },
-    /// A text contains `${` without a closing `}`.
-    #[error("{:?} has a `${{` without its `}}`; write `$${{` for a literal `${{`", quote(.0))]
+    /// The copies of values that contain no expression exceed the limit of one resource.
+    #[error("{0}")]
+    TooMuch(String),
+    /// A string contains `${` without a closing `}`.
+    #[error("{:?} has a `${{` without its `}}`; add the `}}`, or write `$${{` for a literal `${{`", quote(.0))]
     Unclosed(String),
 }
 
 impl Error {
-    /// Returns the expression that has the error, as written. For [`Error::Unclosed`], returns the text with `${`.
+    /// Returns the expression that has the error, as written. For [`Error::Unclosed`], returns the string with `${`.
+    /// For [`Error::TooMuch`], returns an empty string.
     pub fn expression(&self) -> &str {
         match self {
             Self::Syntax { expression, .. }
@@ -71,6 +75,7 @@ impl Error {
             | Self::UnavailableSecret { expression, .. }
             | Self::Type { expression, .. }
             | Self::Unclosed(expression) => expression,
+            Self::TooMuch(_) => "",
         }
     }
 }

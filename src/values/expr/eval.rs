@@ -204,6 +204,7 @@ impl<'a> Evaluation<'a> {
             }
             Value::Object(_) => {
                 let key = key_of(&at).ok_or(Failure::Operands)?;
+                self.budget.read(key.len())?;
                 take(of, key.as_ref()).ok_or_else(|| Failure::NoKey(key.into_owned()))
             }
             _ => Err(Failure::Operands),
@@ -214,13 +215,13 @@ impl<'a> Evaluation<'a> {
         Ok(match operator {
             name::EQUALS => self.equal(&one, &other)?.into(),
             name::NOT_EQUALS => (!self.equal(&one, &other)?).into(),
-            name::LESS => operators::compare(&one, &other)?.is_lt().into(),
-            name::LESS_EQUALS => operators::compare(&one, &other)?.is_le().into(),
-            name::GREATER => operators::compare(&one, &other)?.is_gt().into(),
-            name::GREATER_EQUALS => operators::compare(&one, &other)?.is_ge().into(),
+            name::LESS => self.compare(&one, &other)?.is_lt().into(),
+            name::LESS_EQUALS => self.compare(&one, &other)?.is_le().into(),
+            name::GREATER => self.compare(&one, &other)?.is_gt().into(),
+            name::GREATER_EQUALS => self.compare(&one, &other)?.is_ge().into(),
             name::IN => match other.as_ref() {
                 Value::Array(items) => self.contains(items, &one)?.into(),
-                Value::Object(map) => map.contains_key(key_of(&one).ok_or(Failure::Types)?.as_ref()).into(),
+                Value::Object(map) => self.has_key(map, &key_of(&one).ok_or(Failure::Types)?)?.into(),
                 _ => return Err(Failure::Operands),
             },
             _ => match (one.as_ref(), other.as_ref()) {

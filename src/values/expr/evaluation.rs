@@ -1,12 +1,13 @@
 //! Defines the state of an evaluation, and the operations on values that count their work.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::Scope;
 use super::budget::Budget;
 use super::failure::Failure;
+use super::{Scope, operators};
 
 type Result<T> = std::result::Result<T, Failure>;
 
@@ -46,6 +47,20 @@ impl Evaluation<'_> {
             _ => {}
         }
         Ok(one == other)
+    }
+
+    /// Compares two numbers, two strings or two booleans. Counts the bytes that the comparison reads.
+    pub(super) fn compare(&mut self, one: &Value, other: &Value) -> Result<Ordering> {
+        if let (Value::String(one), Value::String(other)) = (one, other) {
+            self.budget.read(one.len().min(other.len()))?;
+        }
+        operators::compare(one, other)
+    }
+
+    /// Whether a map has a key. Counts the bytes of the key, which the search compares with the map's keys.
+    pub(super) fn has_key(&mut self, map: &Map<String, Value>, key: &str) -> Result<bool> {
+        self.budget.read(key.len())?;
+        Ok(map.contains_key(key))
     }
 
     /// Whether a list contains a value. Counts the work of comparing the value with the items.

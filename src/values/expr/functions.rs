@@ -14,8 +14,8 @@
 //! | `text.isJson()` | whether the text is one JSON document |
 //! | `text.isNumbers()` | whether the text is a non-empty list of numbers below 8192, such as `4-31,^8` |
 //! | `text.meets(other)` | whether two lists such as `4-31,^8` have a number in common; false if either is invalid |
-//! | `sshKey(secret)` | an Ed25519 key pair in OpenSSH's format, derived from a text: a map of `private` and `public` |
-//! | `secret(ref)` | the text of key `ref.key` in Secret `ref.name`; a feature's schema must mark `ref` as reference |
+//! | `sshKey(secret)` | an Ed25519 key pair in OpenSSH's format, made from a string: a map of `private` and `public` |
+//! | `secret(ref)` | value of key `ref.key` in Secret `ref.name`; a feature's schema must mark `ref` as a reference |
 //!
 //! Each function first counts the work that its call needs ([`super::budget`]), and only then does the work.
 
@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 
 use super::evaluation::{Evaluation, size};
 use super::failure::Failure;
-use super::operators::{self, Numeric};
+use super::operators::Numeric;
 use super::pattern::Pattern;
 use super::{network, numbers};
 
@@ -51,7 +51,7 @@ pub(super) fn call(evaluation: &mut Evaluation, name: &str, arguments: &[Cow<Val
         ("size", [Array(items)]) => items.len().into(),
         ("size", [Object(map)]) => map.len().into(),
         ("contains", [Array(items), value]) => evaluation.contains(items, value)?.into(),
-        ("contains", [Object(map), String(key)]) => map.contains_key(key).into(),
+        ("contains", [Object(map), String(key)]) => evaluation.has_key(map, key)?.into(),
         ("max", arguments) => extreme(evaluation, arguments, std::cmp::Ordering::is_gt)?,
         ("min", arguments) => extreme(evaluation, arguments, std::cmp::Ordering::is_lt)?,
         ("string", [Number(number)]) => match Numeric::of(number) {
@@ -99,8 +99,8 @@ const NAMES: [&str; 25] = [
     SECRET,
 ];
 
-/// Calls the function `name` with arguments that are all texts. Returns `None` if no function with this name takes such
-/// arguments.
+/// Calls the function `name` with arguments that are all strings. Returns `None` if no function with this name takes
+/// such arguments.
 fn of_texts(evaluation: &mut Evaluation, name: &str, text: &str, rest: &[&str]) -> Result<Option<Value>> {
     for text in rest {
         evaluation.budget.read(text.len())?;
@@ -157,7 +157,7 @@ fn extreme(
     let Some((first, rest)) = items.split_first() else { return Ok(Value::Null) };
     let mut best = *first;
     for item in rest {
-        if !is_better(operators::compare(best, item)?) {
+        if !is_better(evaluation.compare(best, item)?) {
             best = item;
         }
     }
@@ -260,12 +260,13 @@ fn merge(evaluation: &mut Evaluation, maps: &[Value]) -> Result<Value> {
 fn secret(evaluation: &mut Evaluation, reference: &Value) -> Result<Value> {
     let Value::Object(map) = reference else { return Err(Failure::Types) };
     let text = |field: &str| match map.get(field) {
-        Some(Value::String(text)) => Ok(text.clone()),
+        Some(Value::String(text)) => Ok(text.as_str()),
         _ => Err(Failure::Reference(field.to_owned())),
     };
     let (name, key) = (text("name")?, text("key")?);
-    match evaluation.scope.secret(&name, &key) {
+    evaluation.budget.create(name.len() + key.len())?;
+    match evaluation.scope.secret(name, key) {
         Some(text) => copy(evaluation, text),
-        None => Err(Failure::Secret { name, key }),
+        None => Err(Failure::Secret { name: name.to_owned(), key: key.to_owned() }),
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::Work;
 use super::budget::Total;
 
-/// Texts from Kubernetes Secrets, by the name of the Secret and the key in the Secret.
+/// Values from Kubernetes Secrets, by the name of the Secret and the key in the Secret.
 pub type Secrets = BTreeMap<(String, String), String>;
 
 /// The variables that expressions can use.
@@ -25,7 +25,7 @@ pub struct Scope<'outer> {
 }
 
 impl Scope<'static> {
-    /// Creates a scope with these variables, and without texts for the function `secret(…)`.
+    /// Creates a scope with these variables, and without values for the function `secret(…)`.
     pub fn new(variables: Map<String, Value>) -> Self {
         Self { variables, ..Self::default() }
     }
@@ -42,7 +42,7 @@ impl Scope<'_> {
         Scope { variables, secrets: Secrets::new(), outer: Some(self), total: Arc::clone(&self.total) }
     }
 
-    /// Sets the texts that the function `secret(…)` returns for keys of Kubernetes Secrets. Replaces the texts of an
+    /// Sets the values that the function `secret(…)` returns for keys of Kubernetes Secrets. Replaces the values of an
     /// earlier call.
     #[must_use]
     pub fn with_secrets(mut self, secrets: Secrets) -> Self {
@@ -55,7 +55,7 @@ impl Scope<'_> {
         self.variables.get(name).or_else(|| self.outer?.variable(name))
     }
 
-    /// Returns the text of a key in a Secret; `None` if the scope does not contain this text.
+    /// Returns the value of a key in a Secret; `None` if neither this scope nor an outer scope contains the value.
     pub(super) fn secret(&self, name: &str, key: &str) -> Option<&str> {
         let found = self.secrets.get(&(name.to_owned(), key.to_owned()));
         found.map(String::as_str).or_else(|| self.outer?.secret(name, key))
@@ -65,6 +65,11 @@ impl Scope<'_> {
     /// all scopes nested in them. One limit applies to the sum.
     pub fn used(&self) -> Work {
         self.total.used()
+    }
+
+    /// Whether the evaluations have exceeded [`Work::OF_ALL`]. If so, each further evaluation fails.
+    pub fn is_exhausted(&self) -> bool {
+        self.used().exceeds(Work::OF_ALL)
     }
 
     /// Sets the counted work back to `used`, an earlier result of [`Scope::used`].

@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::evaluation::size;
 use super::{Error, Expression, Scope};
 use crate::{Path, Values, leaves};
 
@@ -72,8 +73,8 @@ impl Template {
         Ok((values, evaluation.secret))
     }
 
-    /// Returns the expression in each scalar that consists only of `${expression}`, with the scalar's path. Does not
-    /// compile the expressions.
+    /// Returns the expression in each scalar that consists only of `${expression}`, with the scalar's path. Ignores
+    /// scalars in lists. Does not compile the expressions.
     pub fn whole_scalar_expressions(values: &Values) -> Vec<(Path, String)> {
         let expression = |(path, value): (Path, &Value)| {
             let rest = value.as_str()?.strip_prefix("${")?;
@@ -83,7 +84,8 @@ impl Template {
         leaves(values).into_iter().filter_map(expression).collect()
     }
 
-    /// Returns every expression, including expressions within texts and lists. Does not compile the expressions.
+    /// Returns every expression, including those in longer strings and in lists. Skips a string in which a `${` has no
+    /// `}`. Does not compile the expressions.
     pub fn expressions(values: &Values) -> Vec<String> {
         fn walk(value: &Value, found: &mut Vec<String>) {
             match value {
@@ -134,14 +136,14 @@ fn compile(value: Value, location: &Location) -> Located<Node> {
     }
 }
 
-/// A part of a text: plain text, or an expression.
+/// A part of a string: plain text, or an expression.
 enum Part<'a> {
     Plain(String),
     /// The expression between `${` and `}`, as written.
     Expression(&'a str),
 }
 
-/// Splits a text into plain parts and expressions. No plain part is empty, and two plain parts are never adjacent.
+/// Splits a string into plain parts and expressions. No plain part is empty, and two plain parts are never adjacent.
 fn parts(text: &str) -> Result<Vec<Part<'_>>, Error> {
     let mut parts = Vec::new();
     let mut plain = String::new();
@@ -225,14 +227,26 @@ struct Evaluation<'a> {
 
 impl Evaluation<'_> {
     fn map(&mut self, template: &MapTemplate, above: Option<&Location>) -> Located<Values> {
-        let evaluate =
-            |(key, node): &(Box<str>, Node)| Ok((key.to_string(), self.node(node, &Location { above, key })?));
+        let evaluate = |(key, node): &(Box<str>, Node)| {
+            let location = Location { above, key };
+            self.count(key.len(), &location)?;
+            Ok((key.to_string(), self.node(node, &location)?))
+        };
         template.0.iter().map(evaluate).collect()
+    }
+
+    /// Counts the bytes of a text or value that osdpl is about to copy.
+    fn count(&self, bytes: usize, location: &Location) -> Located<()> {
+        let counted = self.scope.total().copy(bytes);
+        counted.map_err(|failure| (location.path(), Error::TooMuch(failure.to_string())))
     }
 
     fn node(&mut self, node: &Node, location: &Location) -> Located<Value> {
         Ok(match node {
-            Node::Plain(value) => value.clone(),
+            Node::Plain(value) => {
+                self.count(size(value), location)?;
+                value.clone()
+            }
             Node::Whole(expression) => self.expression(expression, location)?,
             Node::Text(pieces) => self.text(pieces, location)?.into(),
             Node::Map(template) => Value::Object(self.map(template, Some(location))?),
@@ -256,7 +270,10 @@ impl Evaluation<'_> {
         let mut text = String::new();
         for piece in pieces {
             match piece {
-                Piece::Plain(plain) => text.push_str(plain),
+                Piece::Plain(plain) => {
+                    self.count(plain.len(), location)?;
+                    text.push_str(plain);
+                }
                 Piece::Expression(expression) => match self.expression(expression, location)? {
                     Value::String(value) => text.push_str(&value),
                     other => text.push_str(&other.to_string()),

@@ -28,7 +28,8 @@ enum Node {
 }
 
 impl LocatedNode {
-    /// Returns the node at the path `keys` below this node. The key of an item of a list is the item's index, from 0.
+    /// Returns the node at the path `keys` below this node; `None` if there is none. The key of an item of a list is
+    /// the item's index, from 0.
     pub fn find<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Option<&Self> {
         keys.into_iter().try_fold(self, |node, key| node.child(key))
     }
@@ -64,6 +65,17 @@ impl LocatedNode {
             Node::List(list) => list.iter().map(Self::value).collect(),
             Node::Scalar(value) => value.clone(),
         }
+    }
+
+    /// Returns the approximate size of the node as JSON, in bytes. The content of an anchor counts again for each
+    /// alias.
+    pub fn size(&self) -> usize {
+        let content: usize = match &self.node {
+            Node::Map(map) => map.iter().map(|(key, node)| json_length(key) + node.size()).sum(),
+            Node::List(list) => list.iter().map(Self::size).sum(),
+            Node::Scalar(value) => value.as_str().map_or(0, json_length),
+        };
+        PUNCTUATION + content
     }
 
     /// Deserializes the node as a `T`. Errors contain the file name `file`.
@@ -123,6 +135,19 @@ impl LocatedNode {
             Node::Scalar(_) => None,
         }
     }
+}
+
+/// The approximate number of bytes that a node takes as JSON in addition to its keys and texts.
+const PUNCTUATION: usize = 8;
+
+/// Returns the length of a text as JSON, in bytes. JSON needs six bytes for most control characters.
+fn json_length(text: &str) -> usize {
+    let length = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 2,
+        0..b' ' => 6,
+        _ => 1,
+    };
+    text.bytes().map(length).sum()
 }
 
 impl<'de> Deserialize<'de> for LocatedNode {
@@ -214,6 +239,15 @@ mod tests {
         let tree: LocatedNode = parse("x", TEXT).unwrap();
         assert_eq!(tree.nearest(["fragments", "0", "releases", "nova", "values", "other"]).line(), 5);
         assert_eq!(tree.nearest(["fragments", "1", "releases"]).line(), 7, "an alias has its own line");
+    }
+
+    #[test]
+    fn size_counts_escapes_and_aliases() {
+        let size = |text: &str| parse::<LocatedNode>("x", text).unwrap().size();
+        assert_eq!(size("abc"), PUNCTUATION + 3);
+        assert_eq!(size("a: [bc, 1]"), 4 * PUNCTUATION + 3);
+        assert_eq!(size(r#""\x01\n""#), PUNCTUATION + 8);
+        assert_eq!(size("[&a bc, *a, *a]"), 4 * PUNCTUATION + 6);
     }
 
     #[derive(Debug, Deserialize)]

@@ -6,16 +6,23 @@
 pub(super) const NODES: usize = 250_000;
 /// The maximum depth of nested maps and lists in a document.
 pub(super) const DEPTH: usize = 64;
+/// The maximum size of all keys and values in a document, in bytes. The content of an anchor counts again for each
+/// alias. The largest object that Kubernetes stores has 1.5 MiB.
+pub(super) const TEXT: usize = 4 << 20;
 /// The messages for a document that exceeds a limit.
 ///
 /// These messages replace those of the YAML library, which tell programmers how to raise the limit.
 const TOO_LARGE: &str =
     "it is too large: a document may have at most 250000 keys and values, including those of aliases; split it";
+const TOO_LONG: &str = "it is too large: the keys and values of a document may have at most 4 MiB, including those of \
+                        aliases; use fewer aliases, or split it";
 const TOO_DEEP: &str = "it is nested too deeply: a document may have at most 64 levels";
 /// The beginnings of messages of the YAML library, each with the message that osdpl shows instead.
-const TRANSLATIONS: [(&str, &str); 10] = [
+const TRANSLATIONS: [(&str, &str); 12] = [
     ("budget breached: Depth", TOO_DEEP),
     ("recursion limit exceeded", TOO_DEEP),
+    ("budget breached: ScalarBytes", TOO_LONG),
+    ("budget breached: RecordedAnchorBytes", TOO_LONG),
     ("budget breached: ", TOO_LARGE),
     ("alias replay limit exceeded", TOO_LARGE),
     ("alias expansion limit exceeded", TOO_LARGE),
@@ -23,7 +30,7 @@ const TRANSLATIONS: [(&str, &str); 10] = [
     ("multiple YAML documents detected", "expected one document, found a second one (---)"),
     ("expected mapping start", "expected a map, found something else"),
     ("non-finite float", ".nan and .inf are not allowed: write a number, or put the text in quotes"),
-    ("recursive references require", "an alias refers to a node that contains it"),
+    ("recursive references require", "an alias refers to a node that contains this alias; remove the alias"),
 ];
 /// The advice to programmers that the YAML library appends to its messages. osdpl removes it.
 const ADVICE: [&str; 1] = [", set DuplicateKeyPolicy in Options if acceptable"];
@@ -52,7 +59,7 @@ pub(crate) fn translate(message: &str) -> String {
 
 /// Removes the quoted value from serde's message about a wrong value.
 ///
-/// The value may be a secret, or a text that contains secrets.
+/// The value may be a secret, or a string that contains secrets.
 pub fn redact_literals(message: &str) -> String {
     for (begin, kinds) in [("invalid type: ", &KINDS[..]), ("invalid value: ", &KINDS), ("unknown variant ", &VARIANT)]
     {
@@ -109,6 +116,7 @@ mod tests {
     #[test]
     fn messages_name_the_limits() {
         assert!(TOO_LARGE.contains(&NODES.to_string()) && TOO_DEEP.contains(&DEPTH.to_string()));
+        assert!(TOO_LONG.contains(&format!("at most {} MiB", TEXT >> 20)));
     }
 
     #[test]

@@ -6,7 +6,7 @@ pub(crate) mod problem;
 
 use serde::de::DeserializeOwned;
 
-/// Why a text is not valid YAML of the expected type.
+/// Why a string is not valid YAML of the expected type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {message}")]
 pub struct Error {
@@ -29,7 +29,8 @@ pub struct Error {
 pub fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Error> {
     // Drop comments, because the YAML library would otherwise reject more than 32 comment lines in a row as an attack.
     // Do not limit the ratio of aliases to anchors, because many releases in the catalogue share the values of a few
-    // anchors. The library still limits the size of the expanded document.
+    // anchors. Limit the size of the expanded document instead, and of the copies that the library keeps of anchors:
+    // it copies a value once for each anchor around the value.
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,
         with_snippet: false,
@@ -38,6 +39,9 @@ pub fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Error> {
             enforce_alias_anchor_ratio: false,
             max_nodes: problem::NODES,
             max_depth: problem::DEPTH,
+            max_total_scalar_bytes: problem::TEXT,
+            max_recorded_anchor_events: problem::NODES,
+            max_recorded_anchor_bytes: problem::TEXT,
         },
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {

@@ -77,5 +77,23 @@ pub fn seeds() -> Vec<Vec<u8>> {
         let key = path.strip_prefix("values/").unwrap_or(&path).replace('/', ".");
         seeds.push(sections::write([(format!("own {key}"), text)]));
     }
+    // Add files whose aliases stand for 64 MiB of text, for almost as much as osdpl allows, and together for too much.
+    for (names, aliases) in [(&["bomb"][..], 4000), (&["large"][..], 200), (&["a", "b", "c", "d"][..], 100)] {
+        let values = format!("{{conf: {{region: {}}}}}", aliases_of_text(aliases));
+        let preset = |name: &&str| {
+            let fragments = format!("[{{releases: {{front: {{values: {values}}}}}}}]");
+            let text = format!("preset: {name}\ndescription: x\nfragments: {fragments}\n");
+            (format!("edge presets.{name}.yaml"), text)
+        };
+        seeds.push(sections::write(names.iter().map(preset)));
+    }
+    let values = format!("{{conf: {{region: {}}}}}", aliases_of_text(60));
+    let shared = format!("shared: more\ndescription: x\nfragments: [{{every: {{values: {values}}}}}]\n");
+    seeds.push(sections::write([("edge shared.more.yaml", shared)]));
     seeds
+}
+
+/// Returns a YAML list of a text of 16 KiB and this number of aliases of the text.
+pub fn aliases_of_text(aliases: usize) -> String {
+    format!("[&a {}{}]", "x".repeat(16 << 10), ", *a".repeat(aliases))
 }

@@ -7,12 +7,14 @@ use osdpl_values::expr::{Expression, Scope, Template};
 use osdpl_values::{Values, yaml};
 use serde_json::{Value, json};
 
-/// The variables of all expressions. Their lists and texts are long, so that an expression can create huge values.
+/// The variables of all expressions. Their lists and texts are long, so that an expression can create huge values, or
+/// compare a long text thousands of times.
 static VARIABLES: LazyLock<Values> = LazyLock::new(|| {
     let flavors: Vec<Value> = (0..64).map(|number| json!({"name": format!("m{number}"), "ram": number})).collect();
     let variables = json!({
         "spec": {"region": "R1", "replicas": 3, "presets": ["compute", "ha"], "publicDomain": "cloud.example.org"},
-        "features": {"flavors": flavors, "text": "lorem ipsum ".repeat(100), "network": {"backend": "ovn", "cidr": "10.0.0.0/24"}},
+        "features": {"flavors": flavors, "text": "lorem ipsum ".repeat(100), "long": "dolor sit ".repeat(100_000),
+                     "network": {"backend": "ovn", "cidr": "10.0.0.0/24"}},
         "openstack": {"name": "2026.1", "tag": "2026.1"},
         "services": {"nova": {"enabled": true}},
         "credentials": {"nova": {"database": "s3cret"}},
@@ -49,6 +51,9 @@ pub fn seeds() -> Vec<Vec<u8>> {
         "features.flavors.all(a, features.flavors.all(b, features.flavors.all(c, a.ram + b.ram + c.ram >= 0)))",
         "features.text.replace('l', features.text).replace('o', features.text).replace('m', features.text)",
         "features.flavors.map(a, features.flavors.map(b, features.text))",
+        "features.flavors.all(a, features.flavors.all(b, features.long <= features.long))",
+        "[{features.long: 1}].all(m, features.flavors.all(a, features.flavors.all(b, features.long in m)))",
+        "[[features.long, features.long, 'e']].all(l, features.flavors.all(a, max(l) == 'e'))",
     ];
     found.extend(bombs.map(str::to_owned));
     found.into_iter().map(String::into_bytes).collect()

@@ -29,7 +29,8 @@ pub fn run(input: &[u8]) {
         let Some(rook) = rook else { continue };
         let status = json!({"status": {"phase": "Ready", "ceph": {"fsid": "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b"}}});
         let cluster = Cluster::from_object(&rook.namespace, "main", &status);
-        let (settings, cluster) = rook.read(&consumers(RELEASES.into_iter()), Ok(vec![cluster]), |_| Ok(data.clone()));
+        let consumers = consumers(RELEASES.into_iter());
+        let (settings, cluster) = rook.read(&consumers, Ok(vec![cluster]), |_| Ok(Some(data.clone())));
         use_settings(&DeclaredCeph::from_rook(settings, cluster));
     }
 }

@@ -14,7 +14,7 @@ use osdpl_operator::charts::{Chart, Lock, Source, Store, keys};
 use tar::{EntryType, Header};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::{records, sections};
+use crate::{catalogue, records, sections};
 
 /// The name and the version of the chart that the target requests from the chart store.
 const NAME: &str = "chart";
@@ -95,6 +95,10 @@ pub fn seeds() -> Vec<Vec<u8>> {
     }
     seeds.push(packed(&seeds[0]));
     seeds.push(sections::write(nested()));
+    // Add a chart whose default values stand for 64 MiB of text.
+    let metadata = format!("apiVersion: v2\nname: {NAME}\nversion: {VERSION}\n");
+    let values = format!("a: {}\n", catalogue::aliases_of_text(4000));
+    seeds.push(sections::write([("0 chart/Chart.yaml", metadata), ("0 chart/values.yaml", values)]));
     seeds.extend([b"".to_vec(), packed(&sections::write(nested()))]);
     // Add small archives that unpack to more bytes than osdpl allows for a chart.
     let blank = vec![b' '; 5 << 20];

@@ -41,7 +41,9 @@ pub const TARGETS: [Target; 7] = [
     // osdpl needs only a few MiB to resolve a spec. If a spec violates the schema, the errors need little memory,
     // because they quote no values.
     Target { name: "spec", memory: 32 << 20, run: spec::run, seeds: spec::seeds },
-    Target { name: "catalogue", memory: 32 << 20, run: catalogue::run, seeds: catalogue::seeds },
+    // All additions may have 4 MiB, including the content of aliases. While osdpl parses a file, and while it merges
+    // the values of a release, it holds several copies.
+    Target { name: "catalogue", memory: 64 << 20, run: catalogue::run, seeds: catalogue::seeds },
     // One expression may create values of 8 MiB.
     Target { name: "cel", memory: 64 << 20, run: cel::run, seeds: cel::seeds },
     // A chart may unpack to 20 MiB. The chart store keeps the unpacked chart in memory. While the store writes the

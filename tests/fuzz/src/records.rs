@@ -47,7 +47,7 @@ pub fn gzip(plain: &[u8]) -> Vec<u8> {
     gzip.write_all(plain).and_then(|()| gzip.finish()).expect("memory accepts all writes")
 }
 
-/// Compresses a text after replacing its `@` by many copies of `part`. Never keeps the whole text in memory: the same
+/// Compresses a text after replacing its `@` with many copies of `part`. Never keeps the whole text in memory: the same
 /// process creates the seeds and runs libFuzzer, which limits the process's peak memory.
 fn gzip_repeated(text: &str, part: &str, copies: usize) -> Vec<u8> {
     let (before, after) = text.split_once('@').expect("the text has a place for the copies");
@@ -109,6 +109,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         (String::new(), "---\nkind: A\nmetadata: {name: a}\n".repeat(300_000)),
         (String::new(), "---\n".repeat(3_000_000)),
         (String::new(), format!("a: {}", "[".repeat(1_000_000))),
+        (String::new(), format!("---\nkind: A\na: [&a {}{}]\n", "x".repeat(300_000), ", *a".repeat(99)).repeat(4)),
     ] {
         seeds.push(gzip(record(&description, &manifest).to_string().as_bytes()));
     }

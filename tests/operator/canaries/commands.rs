@@ -71,6 +71,8 @@ struct Files {
     tests: String,
     /// The folder into which the commands write files.
     results: PathBuf,
+    /// The folder into which `osdpl render --credentials` writes values with credentials, and manifests without them.
+    rendered: PathBuf,
 }
 
 impl Files {
@@ -97,8 +99,25 @@ impl Files {
         let cases = json!({"cases": [{"name": "password", "file": "same.yaml", "expect": expectations}]});
         std::fs::write(&tests, osdpl_values::yaml::write(&cases)).unwrap();
         let tests = tests.display().to_string();
-        let results = folder.join("commands-results");
-        Self { same: private("same.yaml", spec), changed: private("changed.yaml", &changed), tests, results }
+        let (results, rendered) = (folder.join("commands-results"), folder.join("rendered"));
+        Self { same: private("same.yaml", spec), changed: private("changed.yaml", &changed), tests, results, rendered }
+    }
+
+    /// Copies the manifests and the script that `osdpl render --credentials` has written into the folder of results,
+    /// which the check at the end of the test searches. The other files contain values with credentials.
+    fn copy_manifests(&self) {
+        let copies = self.results.join("rendered");
+        std::fs::create_dir_all(&copies).unwrap();
+        let is_public = |name: &String| name.ends_with(".manifest.yaml") || name == "install.sh";
+        let entries = std::fs::read_dir(&self.rendered).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let public: BTreeSet<String> = names.filter(is_public).collect();
+        for name in &public {
+            std::fs::copy(self.rendered.join(name), copies.join(name)).unwrap();
+        }
+        assert!(public.contains("mariadb.manifest.yaml") && public.contains("install.sh"), "{public:?}");
+        let values = std::fs::read_to_string(self.rendered.join("mariadb.yaml")).unwrap();
+        assert!(values.contains(INLINE), "the values must contain the real credentials");
     }
 
     fn result(&self, name: &str) -> String {
@@ -119,7 +138,7 @@ fn calls(world: &World, files: &Files) -> Vec<Calls> {
     let (cache, helm) = (world.cache().display().to_string(), helm.display().to_string());
     let charts: Vec<&str> = ["--charts", &charts, "--cache", &cache, "--helm", &helm].to_vec();
     let Files { same, changed, tests, .. } = files;
-    let (lock, pulled) = (files.result("lock"), files.result("pulled"));
+    let (lock, pulled, rendered) = (files.result("lock"), files.result("pulled"), files.rendered.display().to_string());
     let password = "endpoints.oslo_db.auth.admin.password";
     let remote = "endpoints.identity.auth.mariadb.password";
     let table: Vec<(&'static str, Vec<Vec<&str>>, i32)> = vec![
@@ -128,7 +147,15 @@ fn calls(world: &World, files: &Files) -> Vec<Calls> {
         ("wait", vec![vec!["--timeout", "300"]], 0),
         ("openrc", vec![vec![]], 0),
         ("crd", vec![vec![]], 0),
-        ("render", vec![vec!["-f", same], join(&["-f", same, "--manifests", "--placeholders"], &charts)], 0),
+        (
+            "render",
+            vec![
+                vec!["-f", same],
+                join(&["-f", same, "--manifests", "--placeholders"], &charts),
+                join(&["--credentials", "--manifests", "--out", &rendered], &charts),
+            ],
+            0,
+        ),
         (
             "explain",
             vec![
@@ -229,6 +256,7 @@ fn no_command_prints_a_secret() {
             run_in_each_format(world, call, &commands[call.0]);
         }
         operator.kill();
+        files.copy_manifests();
         let recorded = |name: &str| std::fs::read_to_string(world.folder.path().join(name)).unwrap();
         assert!(recorded("helm.log").contains("\u{1f}template\u{1f}"), "the recorder must record helm of the commands");
         assert!(recorded("helm.log.environment").contains("/commands-temporary\n"), "TMPDIR must be a searched folder");

@@ -111,8 +111,11 @@ fn finds_secrets_in_each_place() {
         // The resource and the operator's pod have the planted text as their names, so all outputs of the operator and
         // of helm contain it.
         world.block_helm();
+        let temporary = world.folder.path().join("temporary/deleted");
+        std::fs::write(&temporary, format!("password: {TEXT}")).unwrap();
         world.apply_as(TEXT, &services(&["memcached"])).await;
         operator.check_no_core_dumps(until_helm_runs(world).await);
+        std::fs::remove_file(temporary).unwrap();
         world.release_helm().await;
         world
             .until_of(TEXT, "the cloud is Ready", |cloud| crate::cloud::StatusAccess::is_ready(cloud).then_some(()))
@@ -132,6 +135,7 @@ fn finds_secrets_in_each_place() {
             "operator.log",
             "operator.process",
             "operator.metrics",
+            "helm.log.files",
             "commands.log",
         ] {
             expected.push(place.to_owned());

@@ -83,8 +83,10 @@ fn forms(secret: &str) -> Vec<(String, &'static str)> {
     if secret.len() < SHORTEST {
         return Vec::new();
     }
-    let json = escaped(secret);
-    let mut forms = vec![(secret.to_owned(), "plain"), (escaped(&json), "JSON in JSON"), (json, "JSON")];
+    let mut forms = vec![(secret.to_owned(), "plain")];
+    for json in [escaped(secret), escaped_by_go(secret)] {
+        forms.extend([(escaped(&json), "JSON in JSON"), (json, "JSON")]);
+    }
     for keep in ["-._~", "-._~/", "-._*", ""] {
         for is_upper in [true, false] {
             let url = percent_encoded(secret, keep, is_upper);
@@ -104,6 +106,12 @@ fn forms(secret: &str) -> Vec<(String, &'static str)> {
 fn escaped(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// Returns the text as Go programs, such as helm and the API server, write it between the quotes of a JSON string.
+fn escaped_by_go(text: &str) -> String {
+    let escapes = [('&', "\\u0026"), ('<', "\\u003c"), ('>', "\\u003e")];
+    escapes.iter().fold(escaped(text), |text, (letter, escape)| text.replace(*letter, escape))
 }
 
 /// Returns the text with `%XX` for all bytes except for letters, digits and those in `keep`.
@@ -141,6 +149,7 @@ fn finds_each_encoding() {
     let found = |text: &str| search.find(text.as_bytes()).map(|found| found.encoding);
     assert_eq!(found(&format!("a={secret};")), Some("plain"));
     assert_eq!(found(&serde_json::json!({"a": secret}).to_string()), Some("JSON"));
+    assert_eq!(found(r#"{"a":"p@ss/w\"ö+rd?\u003e~ x"}"#), Some("JSON"));
     let nested = serde_json::json!({"a": serde_json::json!({"b": secret}).to_string()});
     assert_eq!(found(&nested.to_string()), Some("JSON in JSON"));
     for url in [

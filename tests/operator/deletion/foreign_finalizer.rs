@@ -94,7 +94,7 @@ fn finalizes_once_while_a_foreign_finalizer_remains() {
             let since = now();
             trigger_passes(world, &operator, round).await;
             let version = world.annotate("example.org/checked", json!(round.to_string())).await.resource_version();
-            assert_eq!(operator.metric("osdpl_reconcile_failures_total", ""), 0);
+            assert_eq!(operator.metric("osdpl_reconcile_failures_total", ""), 0, "{}", world.operator_log());
             let started = operator.metric("osdpl_helm_starts_total", "uninstall");
             assert_eq!(
                 started,

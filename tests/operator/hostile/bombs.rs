@@ -1,6 +1,9 @@
-//! Tests additions to the catalogue whose expressions would run for hours or create gigabytes of values. osdpl stops
-//! such an expression early. The status and the webhook name its location and the remedy. The operator's liveness probe
-//! succeeds all the time, and other resources are not affected.
+//! Tests additions to the catalogue whose expressions would run for hours or create gigabytes of values, and additions
+//! whose YAML aliases stand for gigabytes of text. osdpl stops such an expression early, and refuses such a file. The
+//! status and the webhook name the location and the remedy. The operator's liveness probe succeeds all the time, and
+//! other resources are not affected.
+
+use std::collections::BTreeMap;
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
@@ -50,14 +53,35 @@ fn list(length: usize) -> String {
     format!("[{}]", vec!["1"; length].join(","))
 }
 
-/// Returns expressions whose time or memory grows exponentially with the number of nested or chained calls.
-fn bombs() -> [String; 4] {
+/// Returns additions whose aliases repeat a text of 16 KiB: 24 files that stand for 64 MiB each, and two files that are
+/// too large only together.
+fn aliases() -> [Value; 2] {
+    let preset = |name: &str, aliases: usize| {
+        let text = format!("&a {}{}", "x".repeat(16 << 10), ", *a".repeat(aliases));
+        let release = format!("{{memcached: {{values: {{conf: [{text}]}}}}}}");
+        let text = format!(
+            "preset: {name}\ndescription: A test.\nservices: [memcached]\nfragments: [{{releases: {release}}}]\n"
+        );
+        (format!("presets.{name}.yaml"), text)
+    };
+    let names = (1..24).map(|index| format!("{BOMB}{index}")).chain([BOMB.to_owned()]);
+    let separately: BTreeMap<_, _> = names.map(|name| preset(&name, 4000)).collect();
+    let together = BTreeMap::from([preset("alarm", 180), preset(BOMB, 180)]);
+    [json!(separately), json!(together)]
+}
+
+/// Returns expressions whose time or memory grows exponentially with the number of nested or chained calls, or which
+/// compare long texts and keys thousands of times.
+fn bombs() -> [String; 6] {
     let numbers = list(60);
     let nested = (0..8).fold("true".to_owned(), |body, depth| format!("{numbers}.all(x{depth}, {body})"));
     let swallowed = format!("({nested}) || true");
     let doubled = format!("'aaaaaaaaaa'{} == 'a'", ".replace('a', 'aaaaaaaaaa')".repeat(9));
     let lists = (0..8).fold("[1]".to_owned(), |inner, _| format!("[{inner}].map(l, {numbers}.map(i, l))[0]"));
-    [nested, swallowed, doubled, format!("{lists} == []")]
+    let text = format!("['aaaaaaaaaa'{}]", ".replace('a', 'aaaaaaaaaa')".repeat(5));
+    let compared = format!("{text}.all(t, {numbers}.all(b, {numbers}.all(c, t <= t)))");
+    let keys = format!("{text}.all(t, [{{t: 1}}].all(m, {numbers}.all(b, {numbers}.all(c, t in m))))");
+    [nested, swallowed, doubled, format!("{lists} == []"), compared, keys]
 }
 
 /// Waits until the cloud is not Ready, and the message of its Ready condition contains this text. Returns the message.
@@ -119,6 +143,7 @@ impl Webhook {
         let reviewed = async {
             loop {
                 let (status, response) = self.review(&object).await;
+                world.record_response("an AdmissionReview", response.as_bytes());
                 match status {
                     StatusCode::OK => return response,
                     StatusCode::SERVICE_UNAVAILABLE => println!("the webhook has not reviewed it: {response}"),
@@ -143,9 +168,16 @@ async fn start(world: &World, webhook: &Webhook, harmless: &Value) -> (Operator,
     (operator, spec)
 }
 
-/// Checks that the operator and its webhook refuse an addition, and name the remedy and the location of the expression.
-async fn check_refused(world: &World, operator: &Operator, webhook: &Webhook, spec: &Value, addition: &Value) {
-    let remedy = "an expression may take at most 400000 steps and create at most 8 MiB of values; use shorter lists";
+/// Checks that the operator and its webhook refuse an addition, and name the remedy and the location of the expression
+/// or alias.
+async fn check_refused(
+    world: &World,
+    operator: &Operator,
+    webhook: &Webhook,
+    spec: &Value,
+    addition: &Value,
+    remedy: &str,
+) {
     let place = format!("{}/{BOMB}", world.namespace);
     let passes = || operator.metric("osdpl_reconciles_total", "");
     let before = passes();
@@ -161,19 +193,26 @@ async fn check_refused(world: &World, operator: &Operator, webhook: &Webhook, sp
 }
 
 #[test]
-fn expressions_of_additions_use_bounded_time_and_memory() {
+fn additions_use_bounded_time_and_memory() {
     run_test("bombs", async |world| {
+        let remedy = "an expression may take at most 400000 steps and create at most 8 MiB of values; use shorter";
         let (harmless, webhook) = (addition(&json!(300), "true"), Webhook::new(world));
         let (operator, spec) = start(world, &webhook, &harmless).await;
         let baseline = Baseline::of(&operator);
         let explosions = async {
             for bomb in bombs() {
                 for addition in [addition(&json!(format!("${{{bomb}}}")), "true"), addition(&json!(300), &bomb)] {
-                    check_refused(world, &operator, &webhook, &spec, &addition).await;
+                    check_refused(world, &operator, &webhook, &spec, &addition, remedy).await;
                     baseline.check(&bomb[..40]);
                     write(world, &harmless).await;
                     world.until_ready().await;
                 }
+            }
+            for addition in aliases() {
+                check_refused(world, &operator, &webhook, &spec, &addition, "use fewer aliases").await;
+                baseline.check("aliases");
+                write(world, &harmless).await;
+                world.until_ready().await;
             }
         };
         Box::pin(operator.live_during(explosions)).await;

@@ -1,5 +1,5 @@
-/* The test preloads this library into the operator (LD_PRELOAD). It gives the operator a wrong wall clock, and a DNS
-   server that does not answer. The test controls it through the file that OSDPL_TEST_LIBC names. */
+/* The test preloads this library into the operator (LD_PRELOAD). The library can give the operator a wrong wall clock,
+   and a DNS server that does not respond. The test controls the library through the file that OSDPL_TEST_LIBC names. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -36,7 +36,8 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
     return failed;
 }
 
-/* Knows no name in the cluster, and gives all other names one address that is reserved for documentation. */
+/* Waits while the test makes the DNS server silent. Then finds no address for names in the cluster, and for all other
+   names one address that is reserved for documentation. */
 int getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **found) {
     int (*original)(const char *, const char *, const struct addrinfo *, struct addrinfo **) =
         (int (*)(const char *, const char *, const struct addrinfo *, struct addrinfo **))dlsym(RTLD_NEXT, "getaddrinfo");

@@ -3,6 +3,8 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kube::config::Kubeconfig;
 use osdpl_core::api::OpenStackDeployment;
@@ -27,7 +29,21 @@ struct Network {
     /// The path of a kubeconfig with the operator's identity, and with this network's address as the server.
     kubeconfig: PathBuf,
     drops: watch::Sender<()>,
+    counts: Arc<Counts>,
     server: JoinHandle<()>,
+}
+
+/// The numbers of connections that a [`Network`] has accepted, and whose packets it has dropped.
+#[derive(Default)]
+struct Counts {
+    accepted: AtomicUsize,
+    dropped: AtomicUsize,
+}
+
+impl Counts {
+    fn read(&self) -> [usize; 2] {
+        [&self.accepted, &self.dropped].map(|count| count.load(Ordering::Relaxed))
+    }
 }
 
 impl Network {
@@ -41,13 +57,25 @@ impl Network {
         let path = world.folder.path().join("network.kubeconfig");
         std::fs::write(&path, json!(kubeconfig).to_string()).unwrap();
         let drops = watch::Sender::new(());
-        let server = tokio::spawn(accept(listener, api_server, drops.clone()));
-        Self { kubeconfig: path, drops, server }
+        let counts = Arc::<Counts>::default();
+        let server = tokio::spawn(accept(listener, api_server, drops.clone(), Arc::clone(&counts)));
+        Self { kubeconfig: path, drops, counts, server }
     }
 
-    /// Drops the packets of all connections that are open now.
-    fn drop_open_connections(&self) {
+    /// Drops the packets of all connections that are open now. Returns the counts of connections before that, for
+    /// [`Self::check_reconnected`].
+    fn drop_open_connections(&self) -> [usize; 2] {
+        let before = self.counts.read();
         self.drops.send_replace(());
+        before
+    }
+
+    /// Checks that [`Self::drop_open_connections`] has dropped packets of at least one connection, and that a client
+    /// has opened a new connection since then. Otherwise the test would pass without the fault.
+    fn check_reconnected(&self, before: [usize; 2]) {
+        let after = self.counts.read();
+        let [accepted, dropped] = [0, 1].map(|index| after[index] - before[index]);
+        assert!(accepted > 0 && dropped > 0, "{accepted} new connections, packets of {dropped} connections dropped");
     }
 }
 
@@ -57,22 +85,26 @@ impl Drop for Network {
     }
 }
 
-async fn accept(listener: TcpListener, api_server: SocketAddr, drops: watch::Sender<()>) {
+async fn accept(listener: TcpListener, api_server: SocketAddr, drops: watch::Sender<()>, counts: Arc<Counts>) {
     let mut connections = JoinSet::new();
     loop {
         let (client, _) = listener.accept().await.unwrap();
-        connections.spawn(forward(client, api_server, drops.subscribe()));
+        counts.accepted.fetch_add(1, Ordering::Relaxed);
+        connections.spawn(forward(client, api_server, drops.subscribe(), Arc::clone(&counts)));
         while connections.try_join_next().is_some() {}
     }
 }
 
-async fn forward(mut client: TcpStream, api_server: SocketAddr, mut drops: watch::Receiver<()>) {
+async fn forward(mut client: TcpStream, api_server: SocketAddr, mut drops: watch::Receiver<()>, counts: Arc<Counts>) {
     let Ok(mut server) = TcpStream::connect(api_server).await else { return };
     tokio::select! {
         // Ignore errors: either side may close the connection at any time, for example when a helm process is killed.
         _ = copy_bidirectional(&mut client, &mut server) => {}
         // Both connections stay open, but nothing is forwarded any more.
-        Ok(()) = drops.changed() => std::future::pending().await,
+        Ok(()) = drops.changed() => {
+            counts.dropped.fetch_add(1, Ordering::Relaxed);
+            std::future::pending::<()>().await;
+        }
     }
 }
 
@@ -87,21 +119,23 @@ fn cloud_converges_after_packets_of_open_connections_were_dropped() {
         let scenario = async {
             let spec = services(&["mariadb", "rabbitmq"]);
             world.apply(&spec).await;
-            // Wait until helm has installed mariadb, because the install would fail if helm lost the response to a
-            // request.
+            // Wait until helm has installed mariadb: an install fails if helm loses the response to a request. helm's
+            // install of rabbitmq only waits for a hook when the test drops the connections.
             world.until("mariadb is ready", |cloud| cloud.child("mariadb").ready.then_some(())).await;
             until_hook(world, "rabbitmq", HOOK).await;
-            network.drop_open_connections();
+            let before = network.drop_open_connections();
             world.cluster().remove_rule(HOOK).await.unwrap();
             // helm's client notices the lost connections after 45 s, and the operator's watches notice them after 75 s.
             let is_installed = |cloud: &OpenStackDeployment| cloud.child("rabbitmq").ready.then_some(());
             world.until("rabbitmq is ready", is_installed).await;
             world.until_ready().await;
+            network.check_reconnected(before);
             // Lose the connections again, this time before a change of the spec.
-            network.drop_open_connections();
+            let before = network.drop_open_connections();
             let changed = json!({"conf": {"database": {"my": "# changed"}}});
             world.apply(&with_values(spec, "mariadb", changed)).await;
             assert_eq!(world.until_ready().await.child("mariadb").revision, Some(2));
+            network.check_reconnected(before);
         };
         Box::pin(pod.during(scenario)).await;
         pod.check_bounds(began, 2, 1);
@@ -118,7 +152,7 @@ fn keeps_the_lease_over_a_new_connection() {
         world.apply(&services(&["rabbitmq"])).await;
         until_hook(world, "rabbitmq", HOOK).await;
         for _ in 0..2 {
-            network.drop_open_connections();
+            let before = network.drop_open_connections();
             // Wait for two renewals of the Lease. After the first one, the operator may not have received the response
             // yet. If it lost its connections again at that moment, it would regard its Lease as expired, and exit. The
             // second renewal proves that it has received the first response.
@@ -132,6 +166,7 @@ fn keeps_the_lease_over_a_new_connection() {
                 () = renewals => {}
                 () = operator.until_exited() => panic!("the operator must continue over a new connection"),
             }
+            network.check_reconnected(before);
         }
         assert!(operator.check_liveness().await && !operator.has_ended());
         assert_eq!(world.helm_runs().len(), 1);

@@ -41,7 +41,7 @@ pub(super) fn find_problems(options: &Options, chart: &str, path: &Path) -> Vec<
     problems
 }
 
-/// Returns the limits that a file exceeds. They keep the time for looking up an option short.
+/// Returns a message for each limit that a file exceeds. The limits keep the time for looking up an option short.
 fn size_problems(options: &Options) -> Vec<String> {
     let mut problems = Vec::new();
     let like: Vec<&String> = options.like.keys().collect();
@@ -72,7 +72,9 @@ fn variant_problems(options: &Options, variants: &Variants) -> Vec<String> {
     let distinct: BTreeSet<&String> = all.iter().copied().collect_set();
     let overlap = distinct.len() < all.len() || variants.0.iter().any(|option| option.releases.is_empty());
     if variants.0.len() > 1 && overlap {
-        problems.push("two variants are for the same release; name different releases in `in`".to_owned());
+        problems.push(
+            "two variants are for the same OpenStack release; name different OpenStack releases in `in`".to_owned(),
+        );
     }
     if variants.0.is_empty() {
         problems.push("is empty; write a variant of the option".to_owned());
@@ -90,5 +92,7 @@ fn option_problem(options: &Options, option: &ServiceOption) -> Option<String> {
         return Some(format!("renamed: there is no option {renamed:?}; write the section and the name of an option"));
     }
     let unknown = option.releases.iter().chain(&option.deprecated).find(|release| !options.describes(release))?;
-    Some(format!("names the release {unknown:?}, which `versions` lacks; correct the name"))
+    Some(format!(
+        "names the OpenStack release {unknown:?}, which `versions` lacks; correct the name, or add it to `versions`"
+    ))
 }

@@ -85,7 +85,11 @@ fn reports_errors_with_file_and_field() {
         (": api,", ": apii,", format!("{file}: like: there is no section \"apii\" (did you mean \"api\"?)")),
         ("renamed: api.workers}", "renamed: api.x}", format!("{file}: sections.DEFAULT.workers: renamed: there is no")),
         ("renamed: api.workers}", "help: x}", format!("{file}: sections.DEFAULT.workers: has both or none of `type`")),
-        ("in: [\"2026.1\"]", "in: [\"2026.2\"]", format!("{file}: sections.DEFAULT.new: names the release \"2026.2\"")),
+        (
+            "in: [\"2026.1\"]",
+            "in: [\"2026.2\"]",
+            format!("{file}: sections.DEFAULT.new: names the OpenStack release \"2026.2\""),
+        ),
         ("in: [\"2025.2\", \"2026.1\"]", "in: [\"2025.1\"]", format!("{file}: sections.DEFAULT.z: two variants")),
     ] {
         let found = errors(&FILE.replace(from, to));

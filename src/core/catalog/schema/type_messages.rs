@@ -63,7 +63,9 @@ fn remedy(expected: &str, value: &Value, schema: &Value) -> String {
         ("array", _) => "write the entries below the key, each after \"- \", or in brackets: [a, b]".to_owned(),
         ("object", Value::Array(_)) => "write key: value below it, without \"- \"".to_owned(),
         ("object", _) => match schema["properties"].as_object() {
-            Some(known) if known.len() <= KEYS => format!("write key: value below it; its keys are {}", names(known)),
+            Some(known) if known.len() <= KEYS => {
+                format!("write key: value below it; the known keys are {}", names(known))
+            }
             _ => "write key: value below it".to_owned(),
         },
         _ => "write a whole number, or a string in quotes".to_owned(),

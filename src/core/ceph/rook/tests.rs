@@ -62,11 +62,11 @@ fn read(rook: &RookSettings, change: Option<(&str, Option<(&str, &str)>)>) -> Re
             _ => vec![("userKey", KEY)],
         };
         let pairs = match change {
-            Some((changed, None)) if changed == name => return Err(format!("{name} does not exist")),
+            Some((changed, None)) if changed == name => return Ok(None),
             Some((changed, Some(pair))) if changed == name => vec![pair],
             _ => pairs,
         };
-        Ok(pairs.into_iter().map(|(key, value)| (key.to_owned(), value.as_bytes().to_vec())).collect())
+        Ok(Some(pairs.into_iter().map(|(key, value)| (key.to_owned(), value.as_bytes().to_vec())).collect()))
     });
     answer.0
 }
@@ -82,20 +82,59 @@ fn reads_rooks_objects_and_waits_for_missing_ones() {
         (
             ENDPOINTS,
             None,
-            "rook-ceph-mon-endpoints does not exist; Rook creates it after someone has created a CephCluster",
+            "ConfigMap deep/rook-ceph-mon-endpoints does not exist yet; Rook creates it for the CephCluster; if it stays missing, see the log of Rook's operator",
         ),
-        (ENDPOINTS, Some(("data", "")), "ConfigMap deep/rook-ceph-mon-endpoints, key data: the value is empty"),
-        ("rook-ceph-client-glance", None, "does not exist; Rook creates it for CephClient deep/glance"),
+        (
+            ENDPOINTS,
+            Some(("data", "")),
+            "ConfigMap deep/rook-ceph-mon-endpoints has no monitor addresses in the key data: Rook has not published",
+        ),
+        (
+            ENDPOINTS,
+            Some(("other", "x")),
+            "has no monitor addresses in the key data: Rook has not published the monitor addresses yet",
+        ),
+        (
+            ENDPOINTS,
+            Some(("data", "a=10.0.0.1:6789,b=mon.example.org")),
+            "key data: osdpl can't read the monitor addresses (address 2 is invalid); inspect the CephCluster",
+        ),
+        ("rook-ceph-client-glance", None, "does not exist yet; Rook creates it for CephClient deep/glance"),
         (
             "rook-ceph-client-glance",
             Some(("glance", "AQ==")),
-            "Secret deep/rook-ceph-client-glance, key glance: the value is not a cephx key",
+            "Secret deep/rook-ceph-client-glance, key glance: osdpl can't read the cephx key (the cephx key has the wrong format or length, so it may be truncated); inspect CephClient deep/glance",
         ),
-        ("rook-ceph-client-cinder", Some(("other", KEY)), "key cinder: the key is missing"),
+        (
+            "rook-ceph-client-cinder",
+            Some(("other", KEY)),
+            "Secret deep/rook-ceph-client-cinder has no cephx key in the key cinder: Rook has not published the cephx key yet; wait, or inspect CephClient deep/cinder",
+        ),
     ] {
         let error = read(&rook(), Some((name, pair))).unwrap_err().to_string();
         assert!(error.contains(expected) && !error.contains(KEY), "{error}");
     }
+}
+
+#[test]
+fn repeats_errors_about_missing_rights_unchanged() {
+    for (rook, unread) in [(rook(), ENDPOINTS), (rook(), "rook-ceph-client-glance"), (with_admin(), MONITORS)] {
+        let clusters = Ok(vec![cluster("Ready", "HEALTH_OK")]);
+        let (settings, _) = rook.read(&consumers(["glance"].into_iter()), clusters, |name| {
+            let monitors = [("data".to_owned(), b"10.0.0.2:6789".to_vec())].into();
+            if name == unread { Err(format!("{name} can't be read: forbidden")) } else { Ok(Some(monitors)) }
+        });
+        assert_eq!(settings.unwrap_err().to_string(), format!("{unread} can't be read: forbidden"));
+    }
+}
+
+#[test]
+fn says_why_rook_has_no_user_for_a_service() {
+    let declared = crate::ceph::DeclaredCeph::from_rook(read(&rook(), None), None);
+    let reason = declared.missing_reason("gnocchi").unwrap();
+    let expected = "the Ceph of Rook has no user for gnocchi, because osdpl requests users only for services of the cloud; enable the service of gnocchi";
+    assert!(reason.starts_with(expected), "{reason}");
+    assert_eq!(declared.missing_reason("glance"), None);
 }
 
 #[test]
@@ -153,7 +192,7 @@ fn reads_the_admin_key_only_on_request() {
     assert!(taken.contains(&"Secret openstack/images-rbd-keyring".to_owned()), "{taken:?}");
     for (key, value, expected) in [
         ("ceph-username", "client.healthchecker", "is not client.admin"),
-        ("ceph-secret", KEY, "key ceph-username: the key is missing"),
+        ("ceph-secret", KEY, "Secret deep/rook-ceph-mon has no user name in the key ceph-username: Rook has not"),
     ] {
         let error = read(&with_admin(), Some((MONITORS, Some((key, value))))).unwrap_err().to_string();
         assert!(error.contains(expected) && !error.contains(KEY) && !error.contains("healthchecker"), "{error}");

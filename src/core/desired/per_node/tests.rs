@@ -23,7 +23,7 @@ fn catalog() -> Catalog {
     files.remove("values/keys/front.yaml");
     let bare = files["presets/small.yaml"].as_written().replace("[store, front]", "[store, front, bare]");
     files.insert("presets/small.yaml".into(), bare.into());
-    let text = "service: bare\ndescription: x\ngroup: infra\nreleases: {bare: {}, other: {when: 'false', daemonsets: {x: {form: conf, component: other/x}}}}\n";
+    let text = "service: bare\ndescription: x\ngroup: infra\nreleases: {bare: {}, other: {when: 'false', daemonsets: {x: {form: conf, component: other/x, when: 'false'}}}}\n";
     files.insert("values/services/bare.yaml".into(), text.into());
     Catalog::load(&files).unwrap()
 }
@@ -185,14 +185,46 @@ fn warns_about_conflicts_and_entries_without_effect() {
             "Warning spec.nodes.overrides[0].releases.other: the release is not part of this cloud, so this entry has no effect; remove the entry"
         ]
     );
-    let own = json!({"services": {"front": {"releases": {"front": {"values": {"conf": {"overrides": {"front_agent": {"hosts": []}}}}}}}}});
-    let desired = resolved(json!([one(rack(), 1)]), own);
-    let message = desired.findings[0].to_string();
-    assert!(
-        message
-            .starts_with("spec.nodes.overrides: replaces conf.overrides.front_agent, which other values of front set"),
-        "{message}"
-    );
+}
+
+/// Resolves a spec in which `spec.services` and one entry of `spec.nodes.overrides` set values for the same
+/// `DaemonSet`. Returns all findings as strings.
+fn with_own(nodes: &Value, release: &str, values: &Value, own: &Value) -> Vec<String> {
+    let own = json!({"services": {release: {"releases": {release: {"values": own}}}}});
+    let findings = resolved(json!([entry(nodes, release, values)]), own).findings;
+    findings.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn warns_only_about_other_values_that_the_entries_replace() {
+    let (rack, conf) = (label("rack", "1"), json!({"conf": {"a": {"x": 1}}}));
+    let front = |own: Value| with_own(&rack, "front", &conf, &json!({"conf": {"overrides": {"front_agent": own}}}));
+    let replaced = front(json!({"labels": []}));
+    let expected = "spec.nodes.overrides: sets conf.overrides.front_agent, which other values of front also set";
+    assert!(replaced.len() == 1 && replaced[0].starts_with(expected), "{replaced:?}");
+    assert_eq!(front(json!({"hosts": []})), Vec::<String>::new(), "osdpl merges the lists `labels` and `hosts`");
+    let store = |label: &str, x: u8| {
+        let own = json!({"overrides": {"store_disk": {"labels": {label: {"values": {"pod": {"x": x, "y": 1}}}}}}});
+        with_own(&rack, "store", &json!({"pod": {"x": 1}}), &own)
+    };
+    assert_eq!(store("rack::2", 2), Vec::<String>::new());
+    assert_eq!(store("rack::1", 1), Vec::<String>::new(), "a merge with an equal value replaces nothing");
+    assert_eq!(store("rack::1", 2).len(), 1);
+}
+
+#[test]
+fn warns_about_entries_for_daemon_sets_that_the_chart_does_not_create() {
+    let mut named = entry(&label("rack", "1"), "front", &json!({"conf": {"a": {"x": 1}}}));
+    named["releases"]["front"]["daemonsets"] = json!(["l2_agent"]);
+    let expected = "Warning spec.nodes.overrides[0].releases.front: has no effect, because chart front does not create l2_agent with the present features; remove the entry, or change the features on which these DaemonSets depend";
+    assert_eq!(messages(json!([named])), [expected]);
+    named["releases"]["front"]["daemonsets"] = json!(["agent", "l2_agent"]);
+    assert_eq!(messages(json!([named])), Vec::<String>::new());
+    let (catalog, scope, mut findings) = (catalog(), Scope::new(Values::new()), Vec::new());
+    let (_, other) = catalog.release("other").unwrap();
+    let found = select_daemonsets(other, &NodeValues::default(), &scope, "", "spec", &mut findings);
+    assert_eq!(found, Some(Vec::new()));
+    assert_eq!(findings.len(), 1, "osdpl also warns if the entry names no DaemonSet: {findings:?}");
 }
 
 #[test]

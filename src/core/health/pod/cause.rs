@@ -6,6 +6,7 @@
 use super::wire::{ContainerStatus, Spec, Status, Terminated};
 use super::{Cause, FailedContainer, Severity};
 use crate::health::pod_creation::shorten;
+use crate::scrub::Scrubber;
 
 /// The name that upstream's charts give to the init container kubernetes-entrypoint, which waits for the pod's
 /// dependencies.
@@ -39,18 +40,19 @@ const CREATION_REASONS: [&str; 5] = [
 /// 137.
 const LOST_REASONS: [&str; 2] = ["Unknown", "ContainerStatusUnknown"];
 
-/// Returns the most severe reason why a pod is not ready; `None` if osdpl finds no reason.
-pub(super) fn of(is_terminating: bool, spec: &Spec, status: &Status) -> Option<Cause> {
+/// Returns the most severe reason why a pod is not ready; `None` if osdpl finds no reason. `scrubber` removes secrets
+/// from messages of Kubernetes.
+pub(super) fn of(is_terminating: bool, spec: &Spec, status: &Status, scrubber: &Scrubber) -> Option<Cause> {
     if is_terminating {
         return Some(simple(Severity::Terminating, "it is being deleted".into()));
     }
     let containers = || status.init_container_statuses.iter().chain(&status.container_statuses);
     containers()
         .find_map(|container| image(spec, container))
-        .or_else(|| containers().find_map(creation))
+        .or_else(|| containers().find_map(|container| creation(container, scrubber)))
         .or_else(|| containers().find_map(crash))
-        .or_else(|| failed(status))
-        .or_else(|| unschedulable(spec, status))
+        .or_else(|| failed(status, scrubber))
+        .or_else(|| unschedulable(spec, status, scrubber))
         .or_else(|| status.init_container_statuses.iter().find_map(initialising))
         .or_else(|| lost(status))
         .or_else(|| containers().find_map(starting))
@@ -72,17 +74,23 @@ fn image(spec: &Spec, container: &ContainerStatus) -> Option<Cause> {
     Some(simple(Severity::Stuck, format!("{word} {image}")))
 }
 
-fn creation(container: &ContainerStatus) -> Option<Cause> {
+/// Scrubs a message of Kubernetes, and returns it as one line of limited length.
+fn quote(message: &str, scrubber: &Scrubber) -> String {
+    shorten(&scrubber.scrub_output(message))
+}
+
+fn creation(container: &ContainerStatus, scrubber: &Scrubber) -> Option<Cause> {
     let waiting = container.state.waiting.as_ref()?;
     let known = CREATION_REASONS.contains(&waiting.reason.as_str());
     known.then(|| {
-        let message = format!("container {}: {}: {}", container.name, waiting.reason, shorten(&waiting.message));
+        let why = quote(&waiting.message, scrubber);
+        let message = format!("container {}: {}: {why}", container.name, waiting.reason);
         simple(Severity::Stuck, message)
     })
 }
 
 /// Returns the cause if a container ended with an error and has not become ready since then, even if the container runs
-/// again.
+/// again. A container that ends again and again (`CrashLoopBackOff`) also counts if it ends without an error.
 fn crash(container: &ContainerStatus) -> Option<Cause> {
     let bad = |state: Option<&'_ Terminated>| {
         state.is_some_and(|terminated| terminated.exit_code != 0 && !was_lost(terminated))
@@ -104,7 +112,12 @@ fn crash(container: &ContainerStatus) -> Option<Cause> {
         restarts: container.restart_count,
         previous: container.state.running.is_some(),
     };
-    let message = format!("container {} fails{how}", container.name);
+    let message = match last {
+        Some(terminated) if terminated.exit_code == 0 => {
+            format!("container {} ends again and again with exit code 0", container.name)
+        }
+        _ => format!("container {} fails{how}", container.name),
+    };
     Some(Cause { severity: Severity::Stuck, message, failing: Some(failing) })
 }
 
@@ -115,18 +128,18 @@ fn was_lost(terminated: &Terminated) -> bool {
 }
 
 /// Returns the cause if the pod has failed as a whole, for example because of an eviction or a node shutdown.
-fn failed(status: &Status) -> Option<Cause> {
+fn failed(status: &Status, scrubber: &Scrubber) -> Option<Cause> {
     (status.phase == "Failed").then(|| {
         let message = match (status.reason.as_str(), status.message.as_str()) {
             ("", "") => "it failed".into(),
             (reason, "") => reason.into(),
-            (reason, message) => format!("{reason}: {}", shorten(message)),
+            (reason, message) => format!("{reason}: {}", quote(message, scrubber)),
         };
         simple(Severity::Stuck, message)
     })
 }
 
-fn unschedulable(spec: &Spec, status: &Status) -> Option<Cause> {
+fn unschedulable(spec: &Spec, status: &Status, scrubber: &Scrubber) -> Option<Cause> {
     let scheduled = status.condition("PodScheduled")?;
     if scheduled.status != "False" || scheduled.reason != "Unschedulable" {
         return None;
@@ -137,7 +150,7 @@ fn unschedulable(spec: &Spec, status: &Status) -> Option<Cause> {
     let labels: Vec<_> = spec.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let is_relevant = !labels.is_empty() && scheduled.message.contains("node affinity/selector");
     let requires = if is_relevant { format!(" (it requires {})", labels.join(",")) } else { String::new() };
-    Some(simple(severity, format!("it cannot be scheduled{requires}: {}", shorten(&scheduled.message))))
+    Some(simple(severity, format!("it cannot be scheduled{requires}: {}", quote(&scheduled.message, scrubber))))
 }
 
 fn initialising(container: &ContainerStatus) -> Option<Cause> {
@@ -160,9 +173,10 @@ fn starting(container: &ContainerStatus) -> Option<Cause> {
         .then(|| simple(Severity::Starting, "Kubernetes is mounting volumes or creating containers".into()))
 }
 
-/// Returns the cause if a container ended because its node went down, and Kubernetes is starting the container again.
+/// Returns the cause if a container ended because its node or the container runtime went down, and Kubernetes is
+/// starting the container again.
 fn restarting(container: &ContainerStatus) -> Option<Cause> {
     let ended = [&container.state, &container.last_state].into_iter().find_map(|state| state.terminated.as_ref())?;
-    let message = || format!("container {} starts again, because it ended together with its node", container.name);
+    let message = || format!("container {} starts again: its node or the container runtime went down", container.name);
     (!container.ready && was_lost(ended)).then(|| simple(Severity::Starting, message()))
 }

@@ -5,6 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{Severity, Spec, Status, observe};
 use crate::observed::{DaemonPod, PodState};
+use crate::scrub::Scrubber;
 
 /// The label with the revision of the pod template from which Kubernetes created a pod. Kubernetes sets the label on
 /// the pods of a `DaemonSet` and on the `ControllerRevisions` of the `DaemonSet` (Kubernetes:
@@ -12,7 +13,14 @@ use crate::observed::{DaemonPod, PodState};
 pub const REVISION: &str = "controller-revision-hash";
 
 /// Returns a pod with its node, the revision of its pod template, and its state; `None` if no `DaemonSet` owns the pod.
-pub fn observe_daemon_pod(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<DaemonPod> {
+///
+/// `scrubber` removes secrets from messages of Kubernetes.
+pub fn observe_daemon_pod(
+    metadata: &ObjectMeta,
+    spec: &Spec,
+    status: &Status,
+    scrubber: &Scrubber,
+) -> Option<DaemonPod> {
     let controller = metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
     let revision = metadata.labels.as_ref()?.get(REVISION)?.clone();
     (controller.kind == "DaemonSet").then_some(())?;
@@ -22,11 +30,11 @@ pub fn observe_daemon_pod(metadata: &ObjectMeta, spec: &Spec, status: &Status) -
         set: controller.uid.clone(),
         node: spec.node_name.clone().unwrap_or_default(),
         revision,
-        state: state(metadata, spec, status),
+        state: state(metadata, spec, status, scrubber),
     })
 }
 
-fn state(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> PodState {
+fn state(metadata: &ObjectMeta, spec: &Spec, status: &Status, scrubber: &Scrubber) -> PodState {
     if metadata.deletion_timestamp.is_some() {
         return PodState::Terminating;
     }
@@ -35,7 +43,7 @@ fn state(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> PodState {
         return PodState::Ready(since.map(|since| since.0));
     }
     let since = metadata.creation_timestamp.as_ref().map(|time| time.0);
-    let cause = observe(metadata, spec, status).and_then(|unready| unready.cause);
+    let cause = observe(metadata, spec, status, scrubber).and_then(|unready| unready.cause);
     match cause {
         Some(cause) if matches!(cause.severity, Severity::Stuck | Severity::Lost) => PodState::Unhealthy(cause.message),
         Some(cause) => PodState::Starting(cause.message, since),
@@ -56,7 +64,8 @@ mod tests {
             metadata["deletionTimestamp"] = json!("2026-11-21T12:00:00Z");
         }
         let (metadata, spec) = (serde_json::from_value(metadata).unwrap(), json!({"nodeName": "n3"}));
-        observe_daemon_pod(&metadata, &serde_json::from_value(spec).unwrap(), &serde_json::from_value(status).unwrap())
+        let (spec, status) = (serde_json::from_value(spec).unwrap(), serde_json::from_value(status).unwrap());
+        observe_daemon_pod(&metadata, &spec, &status, &Scrubber::default())
     }
 
     #[test]

@@ -16,7 +16,7 @@ fn pod(status: &Value, metadata: &Value) -> Option<UnreadyPod> {
         "containers": [{"name": "keystone-api", "image": "quay.io/keystone:1"}]
     });
     let (spec, status) = (serde_json::from_value(spec).unwrap(), serde_json::from_value(status.clone()).unwrap());
-    observe(&serde_json::from_value(all).unwrap(), &spec, &status)
+    observe(&serde_json::from_value(all).unwrap(), &spec, &status, &Scrubber::new(["correct-horse"]))
 }
 
 fn unready(status: &Value) -> UnreadyPod {
@@ -59,7 +59,7 @@ fn describes_each_cause() {
     let ended = |code: i32, reason: &str| json!({"terminated": {"exitCode": code, "reason": reason}});
     let running = json!({"running": {"startedAt": "2026-11-21T10:00:00Z"}});
     let looping = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s restarting"}});
-    let restarts = "container keystone-api starts again, because it ended together with its node";
+    let restarts = "container keystone-api starts again: its node or the container runtime went down";
     for (status, expected) in [
         (waiting("ImagePullBackOff", "Back-off pulling"), Some((Stuck, "ImagePullBackOff quay.io/keystone:1"))),
         (waiting("ErrImagePull", "not found"), Some((Stuck, "ImagePullBackOff quay.io/keystone:1"))),
@@ -73,6 +73,10 @@ fn describes_each_cause() {
             Some((Stuck, "container keystone-api: CreateContainerConfigError: secret \"keystone-keys\" not found")),
         ),
         (container(&looping, 3, &ended(1, "Error")), Some((Stuck, "container keystone-api fails: exit code 1"))),
+        (
+            container(&looping, 3, &ended(0, "Completed")),
+            Some((Stuck, "container keystone-api ends again and again with exit code 0")),
+        ),
         (
             container(&running, 3, &ended(137, "OOMKilled")),
             Some((Stuck, "container keystone-api fails: OOMKilled, exit code 137")),
@@ -166,6 +170,25 @@ fn shortens_foreign_messages_to_one_line() {
     assert!(cause.message.chars().count() < 300 && cause.message.ends_with('…') && !cause.message.contains('\n'));
 }
 
+/// The kubelet's message about a failed hook contains the command of the hook and the output of this command.
+#[test]
+fn foreign_messages_show_no_secret() {
+    let hook = "Exec lifecycle hook ([mysql --password=hunter2]) failed - error: exited with 1, message: \"denied for \
+        \u{1b}[1mcorrect-\u{1b}[0mhorse\"";
+    let evicted = json!({"phase": "Failed", "reason": "Evicted", "message": "correct-horse uses too much memory"});
+    for (status, expected) in [
+        (
+            waiting("PostStartHookError", hook),
+            "container keystone-api: PostStartHookError: Exec lifecycle hook ([mysql --password=[redacted]]) failed - \
+             error: exited with 1, message: \"denied for [redacted]\"",
+        ),
+        (evicted, "Evicted: [redacted] uses too much memory"),
+        (unscheduled("no node has correct-horse"), "it cannot be scheduled: no node has [redacted]"),
+    ] {
+        assert_eq!(unready(&status).cause.unwrap().message, expected, "{status}");
+    }
+}
+
 #[test]
 fn keeps_mounts_only_while_containers_are_created() {
     let volumes = json!([
@@ -179,7 +202,7 @@ fn keeps_mounts_only_while_containers_are_created() {
     let metadata: ObjectMeta = serde_json::from_value(metadata).unwrap();
     let mounts = |status: &Value| {
         let status = serde_json::from_value(status.clone()).unwrap();
-        observe(&metadata, &spec, &status)
+        observe(&metadata, &spec, &status, &Scrubber::default())
             .unwrap()
             .requirements
             .mounts

@@ -63,6 +63,25 @@ fn approval_of_another_target_releases_nothing() {
 }
 
 #[test]
+fn hashes_are_too_long_for_a_search() {
+    let fixture = always();
+    let (target, objects) = (fixture.plan().hash, fixture.desired.object_digest());
+    assert_eq!((target.len(), objects.len()), (32, 63));
+    let policy = |digits: usize| Policy {
+        approval: Approval::Always,
+        approved: Some(target[..digits].to_owned()),
+        approved_target: Some(target[..digits].to_owned()),
+        approved_objects: Some(objects[..digits].to_owned()),
+        ..Policy::default()
+    };
+    assert!(policy(32).approves_objects(&fixture.desired, &target));
+    // Earlier versions of osdpl stored only 12 digits in the status. osdpl must ask for the approval again.
+    assert!(!policy(12).approves_objects(&fixture.desired, &target));
+    let approved = Policy { approved_objects: Some(objects.clone()), ..policy(12) };
+    assert!(approved.approves_objects(&fixture.desired, &target), "the settings were approved with another target");
+}
+
+#[test]
 fn earlier_approval_counts_only_with_always() {
     let installed = |approval| {
         fixture().with_release("store", outdated(Status::Deployed)).with(|fixture| {

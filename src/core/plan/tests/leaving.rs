@@ -79,7 +79,7 @@ fn finds_dependents_of_running_and_desired_revisions() {
 }
 
 #[test]
-fn keeps_paused_undesired_releases_until_deletion() {
+fn keeps_paused_undesired_releases_even_during_a_deletion() {
     let paused = || {
         fixture().with_release("store", observed_release(Status::Deployed)).with(|fixture| {
             fixture.desired.releases.clear();
@@ -89,7 +89,7 @@ fn keeps_paused_undesired_releases_until_deletion() {
     };
     assert_eq!(paused().describe_step("store"), "paused; set `paused: false` to resume");
     let deleting = paused().with(|fixture| fixture.policy.deleting = true);
-    assert_eq!(deleting.describe_step("store"), "helm uninstall, because it is no longer desired");
+    assert_eq!(deleting.describe_step("store"), "paused; set `paused: false` to resume");
 }
 
 #[test]

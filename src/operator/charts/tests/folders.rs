@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{Fixture, Setup, chart, demo, depends, done, tgz};
+use super::{CHART_YAML, Fixture, Setup, chart, demo, depends, done, tgz};
 use crate::charts::{ChartRequest, LockState};
 
 #[tokio::test]
@@ -23,7 +23,7 @@ async fn rejects_names_and_versions_that_may_be_paths() {
                 repository: Some("https://user:word@charts.example/x".into()),
                 ..ChartRequest::locked("demo")
             },
-            "charts: the address at \"charts.example\" contains credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder",
+            "charts: the repository address with the host \"charts.example\" contains credentials, which would show in process lists and logs; download the charts into a folder with `helm pull`, and name that folder with --charts (the chart value `charts`) instead of the repository",
         ),
     ] {
         let error = store.obtain(&wanted).await.unwrap_err();
@@ -67,7 +67,7 @@ async fn checks_a_locked_digest_only_for_its_version() {
     let error = demo(&pinned).await.unwrap_err();
     let found = demo(&fixture.store("")).await.unwrap().digest;
     let expected = format!(
-        "chart demo 1.0.0 from CHARTS has digest {found}, but the lock has {digest}: its content changed under the same version; use the chart with the locked digest; or, if you trust the new content, lock it with `osdpl charts lock --charts CHARTS demo`"
+        "chart demo 1.0.0 from CHARTS has digest {found}, but the lock has {digest}: its content is not the expected content of this version; use the chart with the locked digest; or, if you trust the new content, lock it with `osdpl charts lock --charts CHARTS demo`"
     );
     assert_eq!((fixture.message(&error), error.reason()), (expected, "ChartDigestMismatch"));
     fixture.put("demo-1.1.0.tgz", chart("1.1.0", "x"));
@@ -150,6 +150,32 @@ async fn notices_edits_of_all_files() {
         assert!(!digests.contains(&digest), "{what}");
         digests.push(digest);
     }
+}
+
+#[tokio::test]
+async fn notices_edits_of_a_helmignore_that_ignores_itself() {
+    let fixture = Fixture::new();
+    fixture
+        .put("demo/Chart.yaml", CHART_YAML)
+        .put("demo/values.yaml", "key: x\n")
+        .put("demo/notes.txt", "x")
+        .put("demo/.helmignore", ".*\n");
+    let store = fixture.store("");
+    let before = demo(&store).await.unwrap().digest;
+    fixture.put("demo/.helmignore", ".*\nnotes.txt\n");
+    assert_ne!(demo(&store).await.unwrap().digest, before);
+}
+
+#[tokio::test]
+async fn reports_an_archive_that_was_deleted_from_the_cache() {
+    let fixture = Fixture::new();
+    fixture.put("demo-1.0.0.tgz", chart("1.0.0", "x"));
+    let chart = demo(&fixture.store("")).await.unwrap();
+    fs::remove_file(&chart.path).unwrap();
+    let error = chart.default_values().unwrap_err();
+    let expected = "the archive of chart demo was deleted from the chart cache (CACHE/archives/demo-1.0.0-";
+    assert!(fixture.message(&error).starts_with(expected), "{error}");
+    assert_eq!(error.reason(), "ChartArchiveMissing");
 }
 
 #[tokio::test]

@@ -18,12 +18,12 @@ async fn failed_pulls_say_why_and_what_to_do() {
         (
             PullFailure::Unreachable(unreachable),
             "RepositoryUnreachable",
-            "chart demo 1.0.0 cannot be pulled from https://charts.example/x: dial tcp: lookup charts.example: no such host; check address, network and proxy, or use a folder filled with `osdpl charts pull` (the operator retries automatically)",
+            "chart demo 1.0.0 cannot be pulled from https://charts.example/x: dial tcp: lookup charts.example: no such host; check the address, the network and the proxy, or use a folder of charts, which `osdpl charts pull` or `helm pull` can fill (the operator retries automatically)",
         ),
         (
             PullFailure::Forbidden("403 Forbidden".to_owned()),
             "RepositoryForbidden",
-            "chart demo 1.0.0 cannot be pulled from https://charts.example/x: the repository refuses access (403 Forbidden); log in and run `osdpl charts pull`, then use the folder with the pulled charts",
+            "chart demo 1.0.0 cannot be pulled from https://charts.example/x: the repository refuses access (403 Forbidden); download the charts into a folder with `helm pull`, and name that folder with --charts (the chart value `charts`) instead of the repository",
         ),
         (
             PullFailure::Full,
@@ -38,7 +38,7 @@ async fn failed_pulls_say_why_and_what_to_do() {
         (
             PullFailure::Program("No such file or directory".to_owned()),
             "HelmUnusable",
-            "chart demo cannot be pulled: No such file or directory; install helm 3.17 or newer, or helm 4, or use a folder of charts",
+            "chart demo cannot be pulled: No such file or directory; either install helm 3.17 or newer, or helm 4; or name a folder with --charts that contains the chart, and set no `repository` for the chart",
         ),
         (
             PullFailure::NotFound("not found".to_owned()),
@@ -65,7 +65,7 @@ async fn rejects_responses_with_another_chart() {
         (
             other,
             "ChartUnreadable",
-            "chart demo at https://charts.example/x (version 1.0.0) is not usable: its Chart.yaml says it is chart \"other\", not \"demo\"; package or pull it again, and do not install it unless you trust its origin",
+            "chart demo at https://charts.example/x (version 1.0.0) is not usable: its Chart.yaml says it is chart \"other\", not \"demo\"; correct it, or package or pull it again, and install it only if you trust its origin",
         ),
         (
             chart("1.0.0+5", "x"),
@@ -75,7 +75,7 @@ async fn rejects_responses_with_another_chart() {
         (
             b"<html>Log in first</html>".to_vec(),
             "ChartUnreadable",
-            "chart demo at https://charts.example/x (version 1.0.0) is not usable: it is not a complete gzip-compressed tar archive (invalid gzip header); package or pull it again, and do not install it unless you trust its origin",
+            "chart demo at https://charts.example/x (version 1.0.0) is not usable: it is not a complete gzip-compressed tar archive (invalid gzip header); correct it, or package or pull it again, and install it only if you trust its origin",
         ),
     ] {
         let fixture = Fixture::new();
@@ -90,6 +90,25 @@ async fn a_chart_unknown_to_the_repository_is_missing() {
     let error = demo(&store(&fixture, &Repository::new(), LOCK)).await.unwrap_err();
     let expected = "chart demo is not in https://charts.example/x; add the chart, or name a folder or repository that has the chart";
     assert_eq!((error.to_string().as_str(), error.reason()), (expected, "ChartMissing"));
+}
+
+#[tokio::test]
+async fn a_chart_is_not_missing_if_its_newest_version_is_unknown() {
+    let fixture = Fixture::new();
+    let repository = Repository::with(Err(PullFailure::NotFound("no chart version found".to_owned())));
+    *repository.newest_failure.lock().unwrap() = Some(PullFailure::Unreachable("timeout".to_owned()));
+    let error = demo(&store(&fixture, &repository, LOCK)).await.unwrap_err();
+    let expected = "chart demo 1.0.0 is not in https://charts.example/x: no chart version found; request an existing version, or add this version";
+    assert_eq!((error.to_string().as_str(), error.reason()), (expected, "ChartVersionMissing"));
+}
+
+#[tokio::test]
+async fn a_store_without_repositories_says_so() {
+    let wanted =
+        ChartRequest { version: Some("1.0.0".into()), repository: Some(URL.into()), ..ChartRequest::locked("demo") };
+    let error = Fixture::new().store("").obtain(&wanted).await.unwrap_err();
+    let expected = "chart demo cannot be pulled from https://charts.example/x: osdpl pulls no charts, because --charts names a folder; either add the chart to this folder, and set no `repository` for the chart; or name a repository with --charts";
+    assert_eq!((error.to_string().as_str(), error.reason()), (expected, "ChartPullDisabled"));
 }
 
 #[tokio::test]
@@ -146,7 +165,7 @@ async fn rejects_changed_content_of_the_same_version() {
         demo(&store(&fresh, &repository, LOCK)).await.unwrap().digest
     };
     let expected = format!(
-        "chart demo 1.0.0 from {URL} has digest {after}, but the first pull had {}: its content changed under the same version; find out why; if you trust the new content, remove {} to pull the chart again",
+        "chart demo 1.0.0 from {URL} has digest {after}, but the first pull had {}: its content is not the expected content of this version; find out why; if you trust the new content, remove {} to pull the chart again",
         before.digest,
         record.display()
     );
@@ -170,7 +189,7 @@ async fn a_locked_digest_overrides_the_first_pull() {
             .await
             .unwrap_err();
     let expected = format!(
-        "chart demo 1.0.0 from {URL} has digest {seen}, but the lock has {other}: its content changed under the same version; use the chart with the locked digest; or, if you trust the new content, lock it with `osdpl charts lock --charts {URL} demo`"
+        "chart demo 1.0.0 from {URL} has digest {seen}, but the lock has {other}: its content is not the expected content of this version; use the chart with the locked digest; or, if you trust the new content, lock it with `osdpl charts lock --charts {URL} demo`"
     );
     assert_eq!((error.to_string(), error.reason()), (expected, "ChartDigestMismatch"));
 }
@@ -190,9 +209,15 @@ async fn a_requested_digest_overrides_the_first_pull() {
     let first = seen.digest.to_string();
     let mut changed = String::new();
     for (source, remedy) in [
-        (DigestSource::Spec, "the spec has {}: its content changed under the same version; correct `digest`"),
-        (DigestSource::Addition, "the lock that was added to the catalogue has {}: its content changed under the same"),
-        (DigestSource::Status, "the status has {}: its content changed under the same version; find out why; if you"),
+        (
+            DigestSource::Spec,
+            "the spec has {}: its content is not the expected content of this version; correct `digest`",
+        ),
+        (DigestSource::Addition, "the lock that was added to the catalogue has {}: its content is not the expected"),
+        (
+            DigestSource::Status,
+            "the status has {}: its content is not the expected content of this version; find out why; if you",
+        ),
     ] {
         let error = obtain(with(&first, source)).await.unwrap_err();
         assert_eq!(error.reason(), "ChartDigestMismatch");
@@ -217,9 +242,9 @@ async fn the_lock_overrides_a_digest_in_the_status_but_not_in_the_spec() {
     };
     let lock = |digest: &str| format!("charts: {{demo: {{version: 1.0.0, digest: '{digest}'}}}}");
     let locked = store(&fixture, &repository, &lock(&seen));
-    assert!(locked.obtain(&request(&other, DigestSource::Status)).await.is_ok());
+    assert_eq!(locked.obtain(&request(&other, DigestSource::Status)).await.unwrap().pin, LockState::Pinned);
     let locked = store(&fixture, &repository, &lock(&other));
-    assert!(locked.obtain(&request(&seen, DigestSource::Spec)).await.is_ok());
+    assert_eq!(locked.obtain(&request(&seen, DigestSource::Spec)).await.unwrap().pin, LockState::OtherDigest);
 }
 
 #[tokio::test]

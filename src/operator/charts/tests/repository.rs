@@ -23,6 +23,8 @@ pub(crate) type Response = Result<Vec<u8>, PullFailure>;
 pub(crate) struct Repository {
     pub archives: Mutex<BTreeMap<(String, String), Response>>,
     pub pulls: AtomicUsize,
+    /// The response to requests for the newest version of a chart, if these requests fail.
+    pub newest_failure: Mutex<Option<PullFailure>>,
     /// The permits for pulls. Each pull consumes one permit. Without a permit, a pull waits, as if the network hung.
     pub network: Semaphore,
 }
@@ -30,7 +32,8 @@ pub(crate) struct Repository {
 impl Repository {
     pub(crate) fn new() -> Arc<Self> {
         let network = Semaphore::new(1000);
-        Arc::new(Self { archives: Mutex::default(), pulls: AtomicUsize::new(0), network })
+        let (archives, newest_failure) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { archives, pulls: AtomicUsize::new(0), newest_failure, network })
     }
 
     pub(crate) fn with(response: Response) -> Arc<Self> {
@@ -64,6 +67,9 @@ impl Pull for Repository {
 
     fn newest<'a>(&'a self, _: &'a str, chart: &'a str) -> BoxFuture<'a, Result<String, PullFailure>> {
         Box::pin(async move {
+            if let Some(failure) = self.newest_failure.lock().unwrap().clone() {
+                return Err(failure);
+            }
             let archives = self.archives.lock().unwrap();
             let newest = archives.keys().filter(|(name, _)| name == chart).map(|(_, version)| version.clone()).max();
             newest.ok_or_else(|| PullFailure::NotFound("not found".to_owned()))

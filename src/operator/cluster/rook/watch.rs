@@ -93,9 +93,11 @@ impl RookWatch {
         let known = self.states.iter().filter_map(|(kind, state)| {
             let objects = match &*lock(state) {
                 State::Unknown => return None,
-                State::Failed(problem) => {
-                    Err(format!("{kind}s in namespace {} can't be read: {problem}; install Rook", self.namespace))
-                }
+                State::Failed(problem) => Err(format!(
+                    "{kind}s in namespace {} can't be read: {problem}; install Rook, or set `rbac.rook` in the values \
+                     of the operator's chart",
+                    self.namespace
+                )),
                 State::Listed(objects) => Ok(objects.clone()),
             };
             Some((*kind, objects))

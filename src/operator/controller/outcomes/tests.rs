@@ -1,6 +1,10 @@
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
+use axum::extract::Request;
 use k8s_openapi::jiff::Timestamp;
+use tokio::sync::Notify;
 
 use super::*;
 use crate::helm::Instance;
@@ -94,7 +98,8 @@ fn finished_helm_counts_as_running_until_its_record_is_seen() {
     assert!(memory.failures.is_empty(), "osdpl classifies a failure only after it has read the record");
 
     memory.unread.clear();
-    memory.process_outcome(&outcome, Some((4, "failed".into())), &Observation::default());
+    let record = NewestRecord { revision: 4, status: Status::Failed };
+    memory.process_outcome(&outcome, Some(record), &Observation::default());
     assert_eq!((memory.failures[&key].fix, memory.failures[&key].inputs.as_str()), (RetryCondition::Time, "0a1b"));
     assert_eq!(
         memory.unobserved_processes()[&key].inputs,
@@ -104,13 +109,39 @@ fn finished_helm_counts_as_running_until_its_record_is_seen() {
     assert!(memory.started.is_empty());
 }
 
+#[tokio::test]
+async fn a_cancelled_pass_loses_no_outcome() {
+    let requested = Arc::new(Notify::new());
+    let requests = Arc::clone(&requested);
+    // The API server never responds to requests about heat, and has no records of other releases.
+    let router = Router::new().fallback(async move |request: Request| -> String {
+        if request.uri().query().unwrap_or_default().contains("heat") {
+            requests.notify_one();
+            std::future::pending::<()>().await;
+        }
+        r#"{"apiVersion": "v1", "kind": "List", "metadata": {}, "items": []}"#.to_owned()
+    });
+    let reader = Reader::new(kube::Client::new(router, "cloud"));
+    let outcome = |name: &str| Outcome { release: ReleaseKey::new("cloud", name), ..failed(Failure::Unreachable) };
+    let unread = ["nova", "heat", "glance"].map(outcome).to_vec();
+    let (mut memory, observation) = (Memory { unread, ..Memory::default() }, Observation::default());
+    tokio::select! {
+        () = memory.process_unread(&reader, &observation) => panic!("the API server does not respond"),
+        () = requested.notified() => {}
+    }
+    let left: Vec<&str> = memory.unread.iter().map(|outcome| outcome.release.name.as_str()).collect();
+    assert_eq!(left, ["heat", "glance"]);
+    assert_eq!(memory.failures.keys().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["nova"]);
+}
+
 #[test]
 fn reads_no_record_that_the_watch_has_reported() {
     let succeeded = Outcome { exit: Exit::Success, failure: None, ..failed(Failure::Other) };
     let attempt = Attempt { label: succeeded.attempt.to_string(), revision: 4, owner: Liveness::Us };
     let deployed =
         ObservedRelease { revision: 4, status: Status::Deployed, attempt: Some(attempt), ..ObservedRelease::default() };
-    assert_eq!(reported_record(&succeeded, Some(&deployed)), Some((4, "deployed".to_owned())));
+    let record = NewestRecord { revision: 4, status: Status::Deployed };
+    assert_eq!(reported_record(&succeeded, Some(&deployed)), Some(record));
     let earlier = Instance::of_this_process(None).unwrap().attempt(0, 4);
     let earlier = Attempt { label: earlier.to_string(), revision: 4, owner: Liveness::Us };
     for (outcome, observed) in [
@@ -135,6 +166,6 @@ fn rereads_records_that_the_watch_does_not_show() {
     assert!(!memory.unobserved[&key].is_done(Some(&observed)) && memory.overdue(read_at).is_empty());
     assert_eq!(memory.next_record_read(read_at), Some(later));
     assert_eq!(memory.overdue(later), std::slice::from_ref(&key));
-    memory.update_record(&key, Some((1, "deployed".into())), later);
+    memory.update_record(&key, Some(NewestRecord { revision: 1, status: Status::Deployed }), later);
     assert!(memory.unobserved[&key].is_done(Some(&observed)) && memory.overdue(later).is_empty());
 }

@@ -63,7 +63,7 @@ pub(super) async fn fetch_event(
                 let last = event.last_timestamp.as_ref().map(|time| time.0);
                 last.or_else(|| event.event_time.as_ref().map(|time| time.0))
             });
-            newest.and_then(|event| event.message).map(|message| scrubber.borrow().scrub(&message))
+            newest.and_then(|event| event.message).map(|message| scrubber.borrow().scrub_output(&message))
         }
         Err(error) => {
             tracing::debug!(name, %error, "cannot read the events of an object");

@@ -14,7 +14,7 @@ use excerpt::{Excerpt, LINES, excerpt};
 
 use super::events::{self, EventMessage, Subject};
 use osdpl_core::health::pod::FailedContainer;
-use osdpl_core::scrub::Scrubber;
+use osdpl_core::scrub::{Scrubber, printable};
 
 /// The maximum number of lines that the operator fetches from the end of a log. This number is enough for a long
 /// traceback of Python.
@@ -107,7 +107,8 @@ fn is_complete(text: &str) -> bool {
 
 /// Returns the part of a log that explains the failure, without secrets, on one line.
 fn shorten(text: &str, scrubber: &Scrubber) -> Option<String> {
-    let text = if is_complete(text) { scrubber.scrub(text) } else { scrubber.scrub_beginning(text) };
+    let shown = printable(text);
+    let text = if is_complete(text) { scrubber.scrub(&shown) } else { scrubber.scrub_beginning(&shown) };
     let kept = match excerpt(&text) {
         Excerpt::Exceptions(exceptions) => {
             let line = exceptions.join(" | ");

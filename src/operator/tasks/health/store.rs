@@ -31,6 +31,7 @@ use osdpl_core::health::node::Readiness;
 use osdpl_core::health::pod::{OwnerKind, UnreadyPod};
 use osdpl_core::health::{cron, job};
 use osdpl_core::observed::{Cause, Claim, Class, Issue, Node, ObservedCronJob, ObservedJob, ReleaseKey, Run, Workload};
+use osdpl_core::scrub::Scrubber;
 
 /// The maximum number of missing nodes that osdpl reports for one workload in addition to the first one. The workload's
 /// chain of causes ([`trace_chains`]) contains the first one.
@@ -53,9 +54,9 @@ pub(in crate::tasks) struct Health {
     pub(in crate::tasks) claims: Vec<Claim>,
     pub(in crate::tasks) affected: Vec<AffectedObject>,
     pub(in crate::tasks) causes: Vec<Cause>,
-    /// The StorageClasses; `None` without the permission to list them.
+    /// The StorageClasses; `None` if osdpl can't list them, for example without permission.
     pub(in crate::tasks) classes: Option<Vec<Class>>,
-    /// The nodes by name; `None` without the permission to list them.
+    /// The nodes by name; `None` if osdpl can't list them, for example without permission.
     pub(in crate::tasks) nodes: Option<Arc<BTreeMap<String, Node>>>,
 }
 
@@ -79,10 +80,11 @@ pub(super) enum Batch {
 }
 
 impl Batch {
-    /// Reads a Job; `None` if it belongs neither to a release nor to a `CronJob`.
-    pub(super) fn read(job: &Partial<Job>) -> Option<Self> {
-        let own = || job::observe(&job.metadata, &job.spec, &job.status).map(Self::Job);
-        cron::run(&job.metadata, &job.status).map(Self::Run).or_else(own)
+    /// Reads a Job; `None` if it belongs neither to a release nor to a `CronJob`. `scrubber` removes secrets from the
+    /// reason of a failure.
+    pub(super) fn read(job: &Partial<Job>, scrubber: &Scrubber) -> Option<Self> {
+        let own = || job::observe(&job.metadata, &job.spec, &job.status, scrubber).map(Self::Job);
+        cron::run(&job.metadata, &job.status, scrubber).map(Self::Run).or_else(own)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tests that the evaluation of an expression stops if it needs much more work than the limit.
+//! Tests that the evaluation of an expression stops when it reaches the limit of work.
 
 use serde_json::json;
 
@@ -32,6 +32,42 @@ fn stops_at_the_limit_of_steps_or_bytes() {
         // The evaluation counts each piece of work before it does the work. So when the evaluation stops, a counter is
         // above the limit, although the work that was done is within the limit.
         assert!(used.steps > Work::OF_ONE.steps || used.bytes > Work::OF_ONE.bytes, "{bomb}: {used:?}");
+    }
+}
+
+#[test]
+fn counts_the_comparisons_of_long_texts() {
+    let text = "a".repeat(6 << 20);
+    let variables = json!({
+        "list": (0..300).collect::<Vec<_>>(), "text": text, "texts": [text, text, "b"], "map": {&text: 1},
+        "reference": {"name": text, "key": "a"},
+    });
+    let scope = Scope::new(map(json!({"spec": variables})));
+    for compared in [
+        "spec.text <= spec.text",
+        "!(spec.text > spec.text)",
+        "max(spec.texts) == 'b'",
+        "spec.text in spec.map",
+        "spec.map.contains(spec.text)",
+        "spec.map[spec.text] == 1",
+        "secret(spec.reference) == '' || true",
+    ] {
+        let expression = Expression::compile(&format!("spec.list.all(i, {compared})")).unwrap();
+        let error = expression.evaluate(&scope.nested(Values::new())).unwrap_err().to_string();
+        assert!(error.contains("at most 400000 steps"), "{compared}: {error}");
+    }
+}
+
+#[test]
+fn copies_of_values_without_expressions_share_the_limit() {
+    let text = "x".repeat(1 << 20);
+    for values in [json!({"a": {"b": text}}), json!({"a": [text, "${1}"]}), json!({"a": format!("{text}${{1}}")})] {
+        let (scope, template) = (Scope::new(Values::new()), Template::compile(map(values)).unwrap());
+        let copies = (0..100).take_while(|_| template.evaluate(&scope.nested(Values::new())).is_ok()).count();
+        assert!((32..64).contains(&copies) && scope.is_exhausted(), "{copies}");
+        let (path, error) = template.evaluate(&scope).unwrap_err();
+        let problem = "all values and expressions together may take at most 10000000 steps and create at most 64 MiB";
+        assert!(path.to_string().starts_with('a') && error.to_string().contains(problem), "{path}: {error}");
     }
 }
 

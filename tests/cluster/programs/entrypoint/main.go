@@ -1,11 +1,12 @@
 // Command kubernetes-entrypoint waits until the objects that a pod needs are available, and then ends.
 //
-// It has the contract of airship/kubernetes-entrypoint: the charts of OpenStack-Helm describe the objects in the
-// variables DEPENDENCY_* of an init container (helm-toolkit: snippets/_kubernetes_entrypoint_init_container.tpl). It
-// reads these variables: DEPENDENCY_SERVICE, DEPENDENCY_JOBS, DEPENDENCY_JOBS_JSON, DEPENDENCY_DAEMONSET,
-// DEPENDENCY_POD_JSON and DEPENDENCY_SOCKET. It fails if one of the others is set.
+// It replaces airship/kubernetes-entrypoint: the charts of OpenStack-Helm describe the objects in the variables
+// DEPENDENCY_* of an init container (helm-toolkit: snippets/_kubernetes_entrypoint_init_container.tpl). This program
+// reads DEPENDENCY_SERVICE, DEPENDENCY_JOBS, DEPENDENCY_JOBS_JSON, DEPENDENCY_DAEMONSET, DEPENDENCY_POD_JSON and
+// DEPENDENCY_SOCKET. It fails if DEPENDENCY_CONTAINER, DEPENDENCY_CUSTOM_RESOURCE or DEPENDENCY_CONFIG is set.
 //
-// With the argument `pause`, it is the container that holds the namespaces of a pod: it waits for a signal to end.
+// With the argument `pause`, the program runs as the container that keeps the namespaces of a pod: it only waits for a
+// signal to end.
 package main
 
 import (
@@ -107,7 +108,7 @@ func (c *cluster) service(namespace, name string) error {
 			return nil
 		}
 	}
-	return errors.New("no pod of it is ready")
+	return errors.New("it has no ready pod")
 }
 
 func (c *cluster) job(namespace, name string) error {
@@ -283,7 +284,7 @@ func connect() (*cluster, error) {
 	}, nil
 }
 
-// wait blocks until the object is available, and prints each new reason why it is not.
+// wait blocks until the object is available, and prints each new reason why it is not available.
 func wait(n need) {
 	for last := ""; ; time.Sleep(interval) {
 		err := n.check()

@@ -14,6 +14,12 @@ fn joins_lines_and_redacts_secrets() {
 }
 
 #[test]
+fn colours_and_control_characters_hide_no_secret() {
+    let log = "\u{1b}[36mpassword\u{1b}[0m=hunter2\ncorrect\u{0}-horse-\u{fffd}battery";
+    assert_eq!(shortened(log).as_deref(), Some("password=[redacted] | [redacted]"));
+}
+
+#[test]
 fn keeps_the_end_of_a_long_log() {
     let log = format!("{} the end", "ü".repeat(BYTES));
     let short = shortened(&log).unwrap();

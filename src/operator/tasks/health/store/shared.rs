@@ -34,6 +34,7 @@ mod tests {
 
     use super::*;
     use osdpl_core::health::pod::observe;
+    use osdpl_core::scrub::Scrubber;
 
     fn pod(name: &str, service: &str) -> UnreadyPod {
         let owner =
@@ -45,7 +46,8 @@ mod tests {
         let status = json!({"phase": "Pending", "initContainerStatuses": waiting});
         let metadata: ObjectMeta = serde_json::from_value(metadata).unwrap();
         let read = |value: Value| serde_json::from_value(value).unwrap();
-        observe(&metadata, &serde_json::from_value(spec).unwrap(), &read(status)).unwrap()
+        let spec = serde_json::from_value(spec).unwrap();
+        observe(&metadata, &spec, &read(status), &Scrubber::default()).unwrap()
     }
 
     #[test]

@@ -34,7 +34,7 @@ fn listed() -> Store {
 
 fn add_job(store: &mut Store, status: &Value) {
     let job = json!({"metadata": {"name": "db-sync", "namespace": "n", "labels": {"release_group": "nova"}}, "status": status});
-    store.jobs[0].apply::<Partial<Job>>(object(job), Batch::read);
+    store.jobs[0].apply::<Partial<Job>>(object(job), |job| Batch::read(job, &Scrubber::default()));
 }
 
 fn add_pod(store: &mut Store, name: &str, owner: &str, container: &Value) {
@@ -45,7 +45,15 @@ fn add_pod(store: &mut Store, name: &str, owner: &str, container: &Value) {
         "spec": {"containers": [{"name": "main", "image": "quay.io/main"}]},
         "status": {"containerStatuses": [container]},
     });
-    store.pods[0].apply::<Partial<Pod>>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
+    store.pods[0].apply::<Partial<Pod>>(object(pod), observe_pod);
+}
+
+fn observe_pod(pod: &Partial<Pod>) -> Option<UnreadyPod> {
+    pod::observe(&pod.metadata, &pod.spec, &pod.status, &Scrubber::default())
+}
+
+fn observe_workload(kind: WorkloadKind) -> impl FnMut(&Partial<Deployment>) -> Option<Workload> {
+    move |object| workload::observe(kind, &object.metadata, &object.spec, &object.status, &Scrubber::default())
 }
 
 fn add_deployment(store: &mut Store, ready: i32) {
@@ -53,10 +61,7 @@ fn add_deployment(store: &mut Store, ready: i32) {
         "metadata": {"name": "api", "namespace": "n", "annotations": {"meta.helm.sh/release-name": "nova"}},
         "spec": {"replicas": 2}, "status": {"updatedReplicas": 2, "replicas": 2, "readyReplicas": ready},
     });
-    let read = |object: &Partial<Deployment>| {
-        workload::observe(WorkloadKind::Deployment, &object.metadata, &object.spec, &object.status)
-    };
-    store.workloads[0].apply(object(deployment), read);
+    store.workloads[0].apply::<Partial<Deployment>>(object(deployment), observe_workload(WorkloadKind::Deployment));
 }
 
 fn crashed(restarts: i32) -> Value {
@@ -206,7 +211,7 @@ fn checks_mounts_at_growing_intervals() {
         "spec": {"volumes": [{"name": "etc", "secret": {"secretName": "etc"}}]},
         "status": {"containerStatuses": [creating()]},
     });
-    store.pods[0].apply::<Partial<Pod>>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
+    store.pods[0].apply::<Partial<Pod>>(object(pod), observe_pod);
     assert!(store.overview(0).unexplained);
     let mut run_round = || {
         let queries = store.due_mount_queries();
@@ -233,16 +238,13 @@ fn counts_pods_that_a_daemon_set_lost_with_a_node() {
         "metadata": {"name": "agent", "namespace": "n", "annotations": {"meta.helm.sh/release-name": "nova"}},
         "status": {"desiredNumberScheduled": 2, "numberReady": 2, "updatedNumberScheduled": 2, "numberMisscheduled": 1},
     });
-    let read = |object: &Partial<Deployment>| {
-        workload::observe(WorkloadKind::DaemonSet, &object.metadata, &object.spec, &object.status)
-    };
-    store.workloads[0].apply(object(set), read);
+    store.workloads[0].apply::<Partial<Deployment>>(object(set), observe_workload(WorkloadKind::DaemonSet));
     let pod = json!({
         "metadata": {"name": "p3", "namespace": "n", "uid": "p3", "ownerReferences":
             [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "o", "controller": true}]},
         "spec": {"nodeName": "n3"}, "status": {"conditions": [{"type": "Ready", "status": "False"}]},
     });
-    store.pods[0].apply::<Partial<Pod>>(object(pod), |pod| pod::observe(&pod.metadata, &pod.spec, &pod.status));
+    store.pods[0].apply::<Partial<Pod>>(object(pod), observe_pod);
     add(&mut store.nodes);
     store.nodes[0].apply::<Partial<Node>>(Event::InitDone, |_| None);
     let unknown = json!({"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-11-21T12:00:00Z"});

@@ -5,6 +5,7 @@ use super::*;
 use crate::tasks::health::store::{Batch, add};
 use crate::tasks::partial::{Claim, Deployment, Job, Kind, Partial, StatefulSet};
 use osdpl_core::health::{storage, workload};
+use osdpl_core::scrub::Scrubber;
 
 const QUOTA: &str = "exceeded quota: few, requested: pods=1, used: pods=3, limited: pods=3";
 
@@ -31,7 +32,7 @@ fn listed() -> Store {
 fn stateful(store: &mut Store, ready: i32) {
     let set = json!({"metadata": owned("db"), "spec": {"replicas": 1}, "status": {"readyReplicas": ready, "updatedReplicas": 1}});
     let read = |set: &Partial<StatefulSet>| {
-        workload::observe(WorkloadKind::StatefulSet, &set.metadata, &set.spec, &set.status)
+        workload::observe(WorkloadKind::StatefulSet, &set.metadata, &set.spec, &set.status, &Scrubber::default())
     };
     store.workloads[0].apply(object(set), read);
 }
@@ -74,7 +75,8 @@ fn a_restarted_health_task_repeats_a_query_without_result() {
 fn a_workload_whose_pods_are_refused_is_its_own_root_cause() {
     let mut store = listed();
     stateful(&mut store, 0);
-    store.jobs[0].apply::<Partial<Job>>(object(json!({"metadata": owned("sync")})), Batch::read);
+    let job = object(json!({"metadata": owned("sync")}));
+    store.jobs[0].apply::<Partial<Job>>(job, |job| Batch::read(job, &Scrubber::default()));
     assert_eq!(store.due_event_queries(), []);
     for subject in store.due_event_queries() {
         let message = format!("Error creating: pods \"x-\" is forbidden: {QUOTA}");
@@ -96,7 +98,13 @@ fn explains_a_deployment_by_its_condition() {
         "message": format!("pods \"api-5f-abcde\" is forbidden: {QUOTA}")});
     let deployment = json!({"metadata": owned("api"), "spec": {"replicas": 1}, "status": {"conditions": [condition]}});
     let read = |object: &Partial<Deployment>| {
-        workload::observe(WorkloadKind::Deployment, &object.metadata, &object.spec, &object.status)
+        workload::observe(
+            WorkloadKind::Deployment,
+            &object.metadata,
+            &object.spec,
+            &object.status,
+            &Scrubber::default(),
+        )
     };
     store.workloads[0].apply(object(deployment), read);
     assert!(!store.overview(0).unexplained);
