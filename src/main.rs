@@ -83,11 +83,11 @@
 //!   tests. CONTRIBUTING lists the files. For an OpenStack release, copy the newest file in `values/openstack/`. If a
 //!   service's chart grants rights that the operator does not have, the operator needs these rights, too: add a file in
 //!   `deploy/osdpl/rbac/`.
-//! * What osdpl knows about the options of services, such as `conf.nova.DEFAULT.debug`: `make options` generates
+//! * The data about the options of services, such as `conf.nova.DEFAULT.debug`: `make options` generates
 //!   `values/options`, the check is in `osdpl-lint`, module `overrides::options`.
-//! * A field of the spec: `src/core/api/spec.rs`, its limits in `src/core/api/rules.rs`, then `sh crds/generate`. What
-//!   the field allows or forbids in a pass belongs in `Policy` (`osdpl_core::plan`), which `resource::policy` in
-//!   `osdpl-decide` fills.
+//! * A field of the spec: `src/core/api/spec.rs`, its limits in `src/core/api/rules.rs`, then `sh crds/generate`.
+//!   Anything that the field allows or forbids in a pass belongs in `Policy` (`osdpl_core::plan`), which
+//!   `resource::policy` in `osdpl-decide` fills.
 //! * A check of user input: search the code for the field first, because a check may exist already. Then add the check
 //!   to the first of these places that can express it. A CEL rule can only refuse a resource, not warn.
 //!     * `checks:` in the catalogue's file of a preset or feature; services have none. osdpl evaluates the checks of a

@@ -34,8 +34,8 @@ pub(crate) struct ChartOptions {
     /// The helm program, which pulls charts from a repository; default: `helm` on PATH
     #[arg(long, value_name = "PROGRAM", env = "OSDPL_HELM")]
     helm: Option<PathBuf>,
-    /// How long to wait for each chart from a repository: a span such as 1m or 30s, or a number of seconds. 0 and
-    /// every span above 3m mean 3m
+    /// The time to wait for each chart from a repository: a span such as 1m or 30s, or a number of seconds. 0 and every
+    /// span above 3m mean 3m
     #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = duration::parse_limit)]
     pull_timeout: Duration,
 }

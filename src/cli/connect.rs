@@ -37,7 +37,7 @@ pub(crate) struct ClusterOption {
     /// The context in the kubeconfig file; default: the current context.
     #[arg(long)]
     context: Option<String>,
-    /// How long to wait for each response of the API server, and for the credential plugin of the kubeconfig: a span
+    /// The time to wait for each response of the API server, and for the credential plugin of the kubeconfig: a span
     /// such as 1m or 30s, or a number of seconds; 0 for no limit. If a watch of a resource reports nothing for this
     /// time, the command reads the resource. The command fails if this read takes too long, too.
     #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = duration::parse_limit)]
@@ -156,7 +156,7 @@ fn credential_plugin(config: &Config) -> Option<String> {
     command.or_else(|| user.auth_provider.as_ref()?.config.get("cmd-path").cloned())
 }
 
-/// Whether the credential plugin can ask a person to log in: stdin is a terminal, and the kubeconfig does not forbid it.
+/// Whether the credential plugin can ask a person to log in: stdin is a terminal, and the kubeconfig allows it.
 fn is_interactive(config: &Config) -> bool {
     let mode = config.auth_info.exec.as_ref().and_then(|exec| exec.interactive_mode.as_ref());
     std::io::stdin().is_terminal() && mode != Some(&ExecInteractiveMode::Never)

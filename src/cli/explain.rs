@@ -60,6 +60,12 @@ struct Cloud {
     placeholders: Vec<String>,
 }
 
+/// The explained `OpenStackDeployment` in a cluster, and the client with which osdpl read it.
+struct LiveResource {
+    client: kube::Client,
+    deployment: OpenStackDeployment,
+}
+
 impl Arguments {
     pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
         let document = self.file.as_deref().map(Document::read).transpose().inspect_err(|_| self.print_findings())?;
@@ -71,7 +77,7 @@ impl Arguments {
         let cloud = match (&document, live) {
             (Some(document), _) => load_offline(document, &catalog.0).inspect_err(|_| self.print_findings())?,
             (None, live) => {
-                let (client, deployment) = live.context("no resource was read")?;
+                let LiveResource { client, deployment } = live.context("no resource was read")?;
                 self.load_live(&client, &deployment, &catalog).await?
             }
         };
@@ -118,11 +124,11 @@ impl Arguments {
     async fn extended(
         &self,
         document: Option<&Document>,
-        live: Option<&(kube::Client, OpenStackDeployment)>,
+        live: Option<&LiveResource>,
     ) -> anyhow::Result<ExtendedWithErrors> {
         let (extended, errors) = match (document, live) {
             (Some(document), _) => (self.catalog.load_for(document)?, Vec::new()),
-            (None, Some((client, deployment))) => self.catalog.load_live(client, deployment).await?,
+            (None, Some(LiveResource { client, deployment })) => self.catalog.load_live(client, deployment).await?,
             (None, None) => (self.catalog.extended(&[])?, Vec::new()),
         };
         warn_about(&errors);
@@ -143,10 +149,10 @@ impl Arguments {
 
     /// Connects to the cluster, and finds the `OpenStackDeployment` that the options name, or the only one in the
     /// cluster.
-    async fn find(&self) -> anyhow::Result<(kube::Client, OpenStackDeployment)> {
+    async fn find(&self) -> anyhow::Result<LiveResource> {
         let client = self.resource.cluster.client().await?;
         let deployment = Target::from(&self.resource).find(&client).await?;
-        Ok((client, deployment))
+        Ok(LiveResource { client, deployment })
     }
 
     /// Resolves an `OpenStackDeployment` of the cluster into its releases, with the Secrets and other facts that the

@@ -35,6 +35,7 @@ mod output;
 mod parent_effect;
 mod plan;
 mod preset;
+mod preset_comparison;
 pub mod reference;
 mod render;
 mod shell;

@@ -23,7 +23,7 @@ use osdpl_values::{CollectSorted, Values, coalesce, yaml};
 /// The default region of upstream's charts, for a cloud whose values do not name a region.
 const DEFAULT_REGION: &str = "RegionOne";
 
-/// What to print.
+/// The format of the output.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
     /// Shell commands that set environment variables; run them with eval "$(osdpl openrc)".
@@ -52,7 +52,7 @@ impl From<InterfaceArgument> for Interface {
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// What to print.
+    /// The format of the output.
     #[arg(long, short, value_enum, default_value_t = Output::Shell)]
     output: Output,
     /// The endpoints that OpenStack's clients use.
@@ -111,7 +111,8 @@ impl Arguments {
     }
 }
 
-/// What a client needs to log in to the cloud as its administrator: the login, Keystone's endpoint and the region.
+/// The data that a client needs to log in to the cloud as its administrator: the login, Keystone's endpoint and the
+/// region.
 struct KeystoneAccess {
     cloud: String,
     identity: Url,

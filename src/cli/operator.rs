@@ -40,15 +40,16 @@ use webhook::Webhook;
 mod probes;
 mod webhook;
 
-/// How long a stopping operator waits for its last reconcile passes, after its helm processes have ended.
+/// The maximum time for which a stopping operator waits for its last reconcile passes, after its helm processes have
+/// ended.
 ///
 /// A stopping operator waits for helm (20 s), then for the passes, then for its servers, and finally releases the
 /// Lease. In total, this takes less time than the `terminationGracePeriodSeconds` of the operator's chart, after which
 /// the kubelet kills the process.
 const LAST_PASSES: Duration = Duration::from_secs(10);
 
-/// How long a stopping operator waits until its servers (probes, metrics, webhook) have answered the requests that they
-/// have received.
+/// The maximum time for which a stopping operator waits until its servers (probes, metrics, webhook) have answered the
+/// requests that they have received.
 const SERVER_STOP: Duration = Duration::from_secs(2);
 
 #[derive(Args)]

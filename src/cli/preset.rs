@@ -1,7 +1,5 @@
 //! `osdpl preset diff A B`: shows how a cloud changes if other presets replace its presets; no cluster needed.
 
-mod compare;
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -13,7 +11,7 @@ use super::common::CatalogOption;
 use super::document::Document;
 use super::offline::well_formed;
 use super::output::{self, Format};
-use compare::{Cloud, Comparison};
+use super::preset_comparison::{Cloud, Comparison};
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::{Catalog, did_you_mean};
 use osdpl_core::desired::find_excluded_presets;

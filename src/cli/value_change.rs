@@ -11,7 +11,7 @@ use osdpl_core::scrub::{Scrubber, find_secret_paths, is_secret_value};
 use osdpl_operator::controller::Preview;
 use osdpl_values::{Path, Values, changed_paths, get, plain_text};
 
-/// What a command prints about changed values.
+/// The options that decide what a command prints about changed values.
 #[derive(Clone, Copy)]
 pub(crate) struct DisplayOptions {
     /// Print the values, not only their paths.
@@ -85,7 +85,7 @@ pub(crate) struct Redactor<'a> {
     paths_in_secrets: Vec<Path>,
 }
 
-/// Where values come from: helm's record, or the desired state. [`Redactor`] uses other rules to find the secrets in a
+/// The source of values: helm's record, or the desired state. [`Redactor`] uses other rules to find the secrets in a
 /// record than in the desired state.
 #[derive(Clone, Copy)]
 pub(crate) enum ValuesSource {

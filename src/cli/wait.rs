@@ -28,7 +28,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// How long to wait: hours, minutes and seconds such as 1h30m, 5m or 60s, or a number of seconds.
+    /// The time to wait: hours, minutes and seconds such as 1h30m, 5m or 60s, or a number of seconds.
     #[arg(long, value_name = "SPAN", default_value = "30m", value_parser = duration::parse)]
     timeout: Duration,
 }

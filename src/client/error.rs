@@ -8,7 +8,7 @@ pub enum Error {
     /// The API server refused the request, or is unreachable.
     #[error("{what}: {}", explain(.error))]
     Api {
-        /// What the request does, such as `reading node n1`.
+        /// The action of the request, such as `reading node n1`.
         what: String,
         /// The error of the Kubernetes client.
         error: Box<kube::Error>,

@@ -75,7 +75,7 @@ type Headers = [(&'static str, String)];
 /// An HTTP client, which uses a new connection for each request.
 pub struct Http {
     config: HttpConfig,
-    /// How long the client waits for a response. The time begins when the client has connected.
+    /// The time for which the client waits for a response. The time begins when the client has connected.
     response_timeout: Duration,
     /// The connector for TLS, which the client creates for its first `https` request. Creating it earlier would waste
     /// memory: the system's certificates take half a megabyte.

@@ -20,16 +20,16 @@ use tower::{BoxError, ServiceBuilder, service_fn};
 
 use crate::resolve::resolve;
 
-/// How long a client waits for data on a connection before it closes the connection. This ends a watch on a dead
-/// connection, for example one whose packets a firewall drops. If the time limit of a request is longer, the client
-/// waits for that time instead.
+/// The time for which a client waits for data on a connection before it closes the connection. The limit ends a watch
+/// on a dead connection, for example one whose packets a firewall drops. If the time limit of a request is longer, the
+/// client waits for that time instead.
 ///
 /// The API server sends a bookmark to each watch once per minute (`k8s.io/apiserver`, `cacher`: `bookmarkFrequency`),
 /// so a watch on an intact connection never reaches this timeout.
 const READ_TIMEOUT: Duration = Duration::from_secs(75);
 
-/// How long a client keeps a connection that no request uses. Each connection takes 35 KB of memory, and a new one takes
-/// a few milliseconds.
+/// The time for which a client keeps a connection that no request uses. Each connection takes 35 KB of memory, and a
+/// new one takes a few milliseconds.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The size of a small buffer ([`Buffers::Small`]), in bytes.

@@ -298,9 +298,9 @@ pub struct DesiredRelease {
     /// the digest, osdpl can skip the hooks. `None` if `values/hooks.yaml` has no entry for the release. Then every
     /// upgrade runs the hooks.
     pub hooks: Option<String>,
-    /// How the chart splits each `DaemonSet` of the release into several, so that values can differ between nodes;
-    /// `None` if the chart can't split `DaemonSets`. An upgrade that changes the split recreates the pods, so the
-    /// operator waits for a person to approve the upgrade.
+    /// The way in which the chart splits each `DaemonSet` of the release into several, so that values can differ
+    /// between nodes; `None` if the chart can't split `DaemonSets`. An upgrade that changes the split recreates the
+    /// pods, so the operator waits for a person to approve the upgrade.
     pub split: Option<NodeSplit>,
     /// The baseline of the release: a number that decides which defaults of the catalogue apply to it (see
     /// [`BASELINE`]).
@@ -341,7 +341,7 @@ pub struct DesiredRelease {
     /// Whether osdpl manages the release. If not, osdpl removes its own labels from helm's record of the release, and
     /// leaves the release as it is.
     pub managed: bool,
-    /// What osdpl does if someone edited or deleted objects of the release without helm.
+    /// The reaction of osdpl if someone edited or deleted objects of the release without helm.
     pub drift: DriftPolicy,
     /// The reason why osdpl can't run helm for the release; `None` if osdpl can run helm.
     pub blocked: Option<Blocked>,

@@ -44,7 +44,7 @@ pub struct Finding {
     pub location: Location,
     /// The problem, in words for the user. If `remedy` is `None`, the message also says how to resolve the problem.
     pub message: String,
-    /// What the user must do to resolve the problem; `None` if `message` says what to do.
+    /// The action that the user must take to resolve the problem; `None` if `message` says what to do.
     pub remedy: Option<&'static str>,
 }
 

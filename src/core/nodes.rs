@@ -37,8 +37,8 @@ pub use removal::{
 /// The nodes of the cluster, by name.
 pub type Inventory = BTreeMap<String, Node>;
 
-/// What a spec's node roles and per-node values mean for the nodes of the cluster: label changes, the status of each
-/// role, and findings.
+/// The effects of a spec's node roles and per-node values on the nodes of the cluster: label changes, the status of
+/// each role, and findings.
 #[derive(Debug, Default)]
 pub struct NodeInventory {
     /// The label changes that the operator must apply, by node.

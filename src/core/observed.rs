@@ -62,7 +62,7 @@ pub struct Observed {
     pub running: BTreeMap<ReleaseKey, RunningHelm>,
     /// The last failed helm run of osdpl for each release. A release whose last helm run succeeded has no entry.
     pub failures: BTreeMap<ReleaseKey, Failed>,
-    /// How often in a row osdpl repaired the drift of each release, and when the last repair started.
+    /// The number of drift repairs in a row for each release, and the time when the last repair started.
     pub repairs: BTreeMap<ReleaseKey, Repaired>,
     /// The external services for which osdpl has published an address in the cluster. The components of these services
     /// count as available, so helm runs of releases that need them can start.
@@ -77,9 +77,9 @@ pub struct Observed {
     /// For how long each record with a pending status has been unchanged, by the monotonic clock of this operator
     /// process. If someone else left a record pending, osdpl unlocks it only after it has been unchanged for a while.
     pub unchanged: BTreeMap<ReleaseKey, SignedDuration>,
-    /// How the newest revision of each release differs from the desired state. The map contains a release only if
-    /// someone else made its newest revision, or if osdpl adopted this revision and the desired inputs differ from the
-    /// revision's inputs.
+    /// The differences between the newest revision of each release and the desired state. The map contains a release
+    /// only if someone else made its newest revision, or if osdpl adopted this revision and the desired inputs differ
+    /// from the revision's inputs.
     pub comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
     /// The namespaces that are being deleted: Kubernetes creates no new objects in them.
     pub terminating: BTreeSet<String>,
@@ -175,7 +175,7 @@ impl Observed {
     }
 }
 
-/// How often in a row osdpl repaired the drift of a release, and when the last repair started.
+/// The number of drift repairs in a row for a release, and the time when the last repair started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repaired {
     /// The number of drift repairs in a row ([`crate::plan::count_repairs`]).
@@ -211,11 +211,11 @@ pub struct Attempt {
     /// The revision that `label` names. If the record has another revision, osdpl did not make the record: helm only
     /// copied the label from an earlier record.
     pub revision: i64,
-    /// Which operator process started the helm process, and whether that helm process could still be running.
+    /// The operator process that started the helm process, and whether that helm process could still be running.
     pub owner: Liveness,
 }
 
-/// Which operator process started the helm process that made a record, and whether that helm process could still be
+/// The operator process that started the helm process that made a record, and whether that helm process could still be
 /// running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {

@@ -40,7 +40,7 @@ pub const HASH_DIGITS: usize = 32;
 /// status of the `OpenStackDeployment`.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    /// Which changes wait for a person's approval.
+    /// The policy for the changes that wait for a person's approval.
     pub approval: Approval,
     /// The target hash ([`Plan::hash`]) that a person approved with an annotation on the OpenStackDeployment.
     pub approved: Option<String>,

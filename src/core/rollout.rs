@@ -37,8 +37,8 @@ pub use preview::preview_restarts;
 pub use state::State;
 pub use strategy::{Strategy, strategies_to_set};
 
-/// How long a person's approval of an upgrade also applies to the rollout after the upgrade, counted from the time when
-/// helm created the record of the upgrade.
+/// The time for which a person's approval of an upgrade also applies to the rollout after the upgrade, counted from the
+/// time when helm created the record of the upgrade.
 ///
 /// Within this time, the watch on `DaemonSets` must report the pod template that the upgrade changed. The approval then
 /// applies to the rollout of this template. If the watch reports no changed template in time, osdpl assumes that the

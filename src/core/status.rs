@@ -66,8 +66,8 @@ pub struct Report<'a> {
     pub ceph: Option<&'a DeclaredCeph>,
     /// The status of each node role, by role name: its labels and nodes.
     pub roles: &'a BTreeMap<String, RoleStatus>,
-    /// Which node labels osdpl is removing, and which removals wait for approval; `None` if the pass did not decide
-    /// about removals. The status then keeps the previous `labelRemoval`.
+    /// The node labels that osdpl is removing, and the removals that wait for approval; `None` if the pass did not
+    /// decide about removals. The status then keeps the previous `labelRemoval`.
     pub label_removal: Option<&'a LabelRemoval>,
     /// Descriptions of the actions that change objects outside of releases and that wait for approval.
     pub awaiting_objects: &'a [String],

@@ -132,7 +132,7 @@ pub enum Action {
         name: String,
         /// The namespace and name of the release.
         key: ReleaseKey,
-        /// What osdpl does with the release, such as an upgrade or an uninstall.
+        /// The operation that osdpl runs on the release, such as an upgrade or an uninstall.
         action: plan::Action,
     },
     /// Evict a pod, so that its `DaemonSet` creates a new one.
@@ -402,7 +402,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// How many objects the description of a cleanup names at most. A release record can contain thousands.
+/// The maximum number of objects that the description of a cleanup names. A release record can contain thousands.
 const NAMED_LEFTOVERS: usize = 20;
 
 /// Describes a cleanup without the objects that it deletes.

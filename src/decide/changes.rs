@@ -17,7 +17,7 @@ use osdpl_values::{Values, changed_paths};
 /// The maximum number of value paths in the status of a release.
 const MAX_PATHS: usize = 20;
 
-/// How long osdpl waits after it failed to read a record before it tries again.
+/// The delay before osdpl tries again to read a record after a failure.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
 /// Returns, for each release whose upgrade waits for approval, the paths of the values that the upgrade would change.

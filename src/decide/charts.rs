@@ -26,7 +26,7 @@ use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Blocked, ChartInfo, Desired, Selection};
 use osdpl_core::plan::{Action, Plan, Step, Wait};
 
-/// How long the operator waits after a failure before it tries again to fetch a chart.
+/// The delay before the operator tries again to fetch a chart after a failure.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
 /// The maximum number of chart digests in the status. A cloud has at most about 60 charts, so the status also has room

@@ -103,7 +103,7 @@ struct ServiceCredentials<'a> {
     ours: BTreeMap<Name, &'a file::Credential>,
 }
 
-/// What osdpl knows about the value of a credential.
+/// The value of a credential, as far as osdpl knows it.
 enum Value {
     /// osdpl knows the value.
     Known(String),

@@ -17,7 +17,7 @@ use osdpl_core::nodes::format_names;
 use osdpl_core::observed::{ReleaseKey, RetryCondition};
 use osdpl_core::plan;
 
-/// How long osdpl waits after the API server refused a write before it tries the write again.
+/// The delay before osdpl tries a write again that the API server refused.
 ///
 /// osdpl tries again after a fixed time, because no watch can report that the API server would now accept the write.
 pub(crate) const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(10);

@@ -17,8 +17,8 @@ use osdpl_core::observed::{ManifestComparison, ReleaseKey};
 use osdpl_core::openstack::Mapping;
 use osdpl_core::rollout::{Rollouts, Strategy};
 
-/// How long osdpl reports the API server's first message about a refused write, although each retry may get another
-/// message.
+/// The time for which osdpl reports the API server's first message about a refused write, although each retry may get
+/// another message.
 ///
 /// The messages can differ, for example in the number of the request. Each time osdpl reports another message, it
 /// creates an event and writes the status, which it must not do for every retry.
@@ -26,7 +26,9 @@ const MESSAGE_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 
 /// The data of a decision that the operator keeps in memory for the next decision.
 ///
-/// A restart of the operator loses this data. Each field documents why osdpl keeps it and what a restart costs.
+/// A restart of the operator loses this data. Each field documents why osdpl keeps it and what a restart costs. Some
+/// fields, such as `selected` and `certificates`, are caches of results that the next decision could compute again:
+/// osdpl keeps them because the computation would cost each pass milliseconds, or requests to the API server.
 #[derive(Clone, Default)]
 pub struct Kept {
     /// The services and releases that the spec selects, with the data from which osdpl selected them.
@@ -165,7 +167,7 @@ pub(crate) struct Lookup {
 /// An action that failed, usually because the API server refused the write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// How often in a row the action has failed.
+    /// The number of times in a row that the action has failed.
     pub count: u32,
     /// The message that osdpl reports. osdpl replaces it at most once a minute, because each new message causes an
     /// event and a write of the status.

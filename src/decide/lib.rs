@@ -87,7 +87,7 @@ pub use requests::{
     AbandonedCrd, ChartRequest, Crds, DigestSource, ExpectedDigest, Leftover, Published, Read, Received, Recorded,
     Reference, Requests, Response, Responses, Stored, Watches,
 };
-pub use resource::{find_older, is_finalized, policy, target};
+pub use resource::{Target, find_older, is_finalized, policy, target};
 pub use rollouts::report_refused_eviction;
 pub use selection::{release_names, selection};
 pub use snapshot::{Assumed, ChartState, Charts, Helm, Snapshot};
@@ -96,8 +96,8 @@ use draft::Draft;
 use osdpl_core::api::{FINALIZER, OpenStackDeployment};
 use osdpl_core::status::Ignored;
 
-/// How long osdpl remembers that the API server refused a write, counted from the time at which osdpl may retry the
-/// write.
+/// The time for which osdpl remembers that the API server refused a write, counted from the time at which osdpl may
+/// retry the write.
 const REFUSAL_LIFETIME: k8s_openapi::jiff::SignedDuration = k8s_openapi::jiff::SignedDuration::from_mins(5);
 
 /// Returns the plan of a pass for a snapshot.

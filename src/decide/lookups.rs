@@ -15,7 +15,8 @@ pub(crate) fn newest(found: Result<Vec<IpAddr>, String>, known: Vec<IpAddr>) -> 
     if known.is_empty() { found } else { Ok(found.unwrap_or(known)) }
 }
 
-/// How long the DNS lookups of a host must differ from the reported result before osdpl reports the new result.
+/// The time for which the DNS lookups of a host must differ from the reported result before osdpl reports the new
+/// result.
 ///
 /// osdpl looks up a host every few seconds. Without the delay, each change of the result would cause an event.
 const DAMPING: SignedDuration = SignedDuration::from_mins(2);

@@ -13,7 +13,7 @@ use osdpl_core::observed::ReleaseKey;
 /// The data of a Secret or `ConfigMap`, by key.
 pub type Data = BTreeMap<String, Vec<u8>>;
 
-/// What the operator knows about an object that it watches.
+/// The state of an object that the operator watches, as far as the operator knows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ObjectState {
     /// The watch has not reported the object yet.

@@ -88,8 +88,8 @@ pub struct Plan {
     /// Whether the plan contains placeholders for charts, because the operator is still fetching these charts. The
     /// placeholders have the versions and digests that the status records.
     pub assumed: bool,
-    /// What osdpl must still do or wait for before the cloud is deleted, as text for the status; `None` if there is
-    /// nothing, or if the cloud is not being deleted.
+    /// The work that osdpl must still do or wait for before the cloud is deleted, as text for the status; `None` if
+    /// there is none, or if the cloud is not being deleted.
     pub deleting: Option<String>,
     /// Why osdpl ignores the `OpenStackDeployment`; `None` if osdpl does not ignore it.
     pub ignored: Option<Ignored>,

@@ -18,8 +18,8 @@ use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Decision, Plan, Policy, Reason, State, Step, Wait, classify, settle_step};
 use osdpl_core::release::Verb;
 
-/// How long osdpl assumes that a new helm process renders its chart. After this time, osdpl assumes that the process
-/// only waits, for hooks or for the API server. Then another process may start to render.
+/// The time for which osdpl assumes that a new helm process renders its chart. After this time, osdpl assumes that the
+/// process only waits, for hooks or for the API server. Then another process may start to render.
 pub const RENDER_LIMIT: Duration = Duration::from_secs(20);
 
 /// Plans the actions for the steps of all releases.
@@ -115,8 +115,8 @@ fn add_waiting(draft: &mut Draft<'_>, action: Action, why: &Reason, definitions:
     draft.add_with_prerequisites(planned, definitions.into_iter().map(waits).collect());
 }
 
-/// How many more helm processes may start in this pass (`processes`), and how many of these may render a chart
-/// (`renders`).
+/// The number of further helm processes that may start in this pass (`processes`), and the number of these that may
+/// render a chart (`renders`).
 struct Slots {
     processes: usize,
     renders: usize,

@@ -22,10 +22,10 @@ use osdpl_core::openstack::{Access, HostQuery};
 use osdpl_core::release::{Cleanup, RevisionSource};
 use osdpl_values::Values;
 
-/// How long osdpl uses a response before it repeats the read, if no watch reports changes of the data.
+/// The time for which osdpl uses a response before it repeats the read, if no watch reports changes of the data.
 pub(crate) const FRESH: SignedDuration = SignedDuration::from_secs(15);
 
-/// How long osdpl waits after a failed read before it reads again.
+/// The delay before osdpl repeats a failed read.
 ///
 /// The delay applies to these reads:
 ///
@@ -33,7 +33,7 @@ pub(crate) const FRESH: SignedDuration = SignedDuration::from_secs(15);
 /// * Reads of the values in records and of the networks of Services. osdpl repeats such a read only after a failure.
 const FAILED: SignedDuration = SignedDuration::from_secs(30);
 
-/// How long osdpl waits after helm has not rendered a chart in time before it renders the chart again.
+/// The delay before osdpl renders a chart again that helm has not rendered in time.
 ///
 /// The delay is long because a pass waits for each render. A change of the values or of the chart does not wait for the
 /// end of the delay, because it results in another [`Read`].
@@ -83,11 +83,11 @@ pub struct ChartRequest {
 pub struct ExpectedDigest {
     /// The digest, such as `sha256:…`.
     pub digest: String,
-    /// Where the digest comes from.
+    /// The source of the digest.
     pub source: DigestSource,
 }
 
-/// Where osdpl found the digest that it requires of a chart.
+/// The source of the digest that osdpl requires of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DigestSource {
     /// The field `digest` of the release in the spec. It takes precedence over the digest in the operator's chart lock.

@@ -52,16 +52,24 @@ pub(crate) fn corrected<'a>(
     }
 }
 
+/// The spec that osdpl follows, the releases that this spec selects, and the observed state.
+pub struct Target {
+    /// The spec that osdpl follows. It equals the user's spec, but existing releases keep their name and namespace.
+    pub spec: OpenStackDeploymentSpec,
+    /// The releases that `spec` selects.
+    pub selection: Arc<Selection>,
+    /// The observed state of the cloud.
+    pub observed: Observed,
+}
+
 /// Returns the spec that osdpl follows, the releases that this spec selects, and the observed state.
-///
-/// The spec that osdpl follows equals the user's spec, but existing releases keep their name and namespace.
-pub fn target(snapshot: &Snapshot) -> (OpenStackDeploymentSpec, Arc<Selection>, Observed) {
+pub fn target(snapshot: &Snapshot) -> Target {
     let (deployment, catalog) = (&snapshot.deployment, &*snapshot.catalog);
     let requested = Arc::new(selection(deployment, &deployment.spec, catalog));
     let observed = observe(snapshot, &requested, &release_names(&requested));
     let rejected = reject_moves(&requested, &deployment.spec, catalog, &observed);
     let (spec, selection) = corrected(deployment, rejected.as_ref(), requested, catalog);
-    (spec.clone(), selection, observed)
+    Target { spec: spec.clone(), selection, observed }
 }
 
 /// Returns the observed state of the cloud.

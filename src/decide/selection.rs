@@ -25,7 +25,7 @@ pub(crate) struct Selected {
     deployed: Option<String>,
     catalog: Arc<Catalog>,
     pub(crate) selection: Arc<Selection>,
-    /// How much work osdpl spent on the expressions of the catalogue to make `selection`. The work of each pass is
+    /// The work that osdpl spent on the expressions of the catalogue to make `selection`. The work of each pass is
     /// limited.
     pub(crate) used: Work,
 }

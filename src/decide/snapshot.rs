@@ -26,7 +26,7 @@ pub struct Snapshot {
     pub catalog: Arc<Catalog>,
     /// The errors about the additions to the catalogue.
     pub catalog_findings: Vec<Finding>,
-    /// How many helm processes can start now, and the version of helm.
+    /// The number of helm processes that can start now, and the version of helm.
     pub helm: Helm,
     /// The charts of the releases.
     pub charts: Charts,
@@ -116,7 +116,7 @@ pub struct Assumed {
 pub struct Helm {
     /// The major version of helm.
     pub major: u64,
-    /// How many more helm processes may start now.
+    /// The number of further helm processes that may start now.
     pub free_slots: usize,
     /// The number of helm processes that are rendering a chart now.
     pub rendering: usize,

@@ -6,6 +6,7 @@
 
 mod couplings;
 mod layer;
+mod option_value;
 mod options;
 mod types;
 mod warnings;

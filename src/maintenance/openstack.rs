@@ -16,10 +16,10 @@ use tokio::sync::Mutex;
 /// the response arrives.
 const RENEW_BEFORE: Duration = Duration::from_mins(2);
 
-/// How long the client uses a token if Keystone's response does not say when the token expires.
+/// The time for which the client uses a token if Keystone's response does not say when the token expires.
 const DEFAULT_LIFETIME: Duration = Duration::from_mins(5);
 
-/// How long the client waits for a response.
+/// The time for which the client waits for a response.
 ///
 /// This timeout is longer than the timeout of the probes of endpoints for two reasons: Nova takes long to list hundreds
 /// of instances, and it answers some requests only after the compute host has responded (`rpc_response_timeout`, 60 s).
@@ -51,6 +51,8 @@ struct Session {
 #[derive(Clone)]
 pub struct OpenStackClient {
     http: Arc<Http>,
+    /// The last login; `None` before the first one. Kept because each login creates a token in Keystone. After a
+    /// restart of the operator, the client logs in again.
     session: Arc<Mutex<Option<Session>>>,
 }
 

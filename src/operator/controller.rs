@@ -7,13 +7,14 @@
 //! pass_failures  reports failed passes in the status   charts       the charts of releases
 //! webhook        provides the data for the webhook     catalog      the catalogue with its additions
 //! preview        makes the plan for `osdpl plan`       maintenance  the settings for NodeMaintenance resources
-//!                                                      rendered     renders charts to find their CRDs
+//! apply_release  starts helm, changes release records  rendered     renders charts to find their CRDs
 //! ```
 //!
 //! A pass never waits for an upgrade or uninstall by helm. The next pass starts when a helm process ends, when a
 //! release record, a workload, a Secret, a node or the resource changes, or at the time that the last plan requested.
 
 mod apply;
+mod apply_release;
 mod catalog;
 mod charts;
 mod maintenance;
@@ -39,7 +40,7 @@ use osdpl_values::CollectSorted;
 use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
-pub use apply::build_upgrade;
+pub use apply_release::build_upgrade;
 pub use catalog::{CatalogBuild, CatalogHandle, CatalogWithFindings};
 pub use charts::{ChartSource, chart_of_release};
 pub use preview::{Preview, preview};
@@ -86,10 +87,13 @@ pub struct Context {
     /// The data that passes keep for later passes, see [`Memory`]. A pass locks this mutex until the pass ends, so that
     /// passes run one at a time.
     memory: Mutex<Memory>,
-    /// How long a pass may take before the operator stops it.
+    /// The time after which the operator stops a pass.
     pass_timeout: Duration,
     /// All `OpenStackDeployment`s, as the controller's watch has cached them. The operator ignores all but the oldest
     /// one. [`run`] sets this field when it starts the controller.
+    ///
+    /// Kept so that a pass knows without a request which resource is the oldest one. A restart loses nothing: the watch
+    /// of the new process lists the resources again.
     deployments: OnceLock<Store<Stored<OpenStackDeployment>>>,
     /// The cloud's settings for the maintenance of nodes, from the last plan.
     ///
@@ -130,7 +134,7 @@ pub struct Parts {
     pub metrics: Metrics,
     /// The secret texts that the operator found in the cluster when it started.
     pub secrets: BTreeSet<String>,
-    /// How long a pass may take before the operator stops it. Only a slow API server makes a pass take so long.
+    /// The time after which the operator stops a pass. Only a slow API server makes a pass take so long.
     pub pass_timeout: Duration,
 }
 

@@ -76,10 +76,10 @@ use elsewhere::Others;
 /// The name of the Lease.
 pub const NAME: &str = "osdpl";
 
-/// How long the Lease is valid after its last renewal. After this time, a standby may take the Lease.
+/// The time for which the Lease is valid after its last renewal. After this time, a standby may take the Lease.
 const DURATION: Duration = Duration::from_secs(15);
 
-/// How long after its last renewal the holder still tries to renew the Lease. Then it gives up and ends.
+/// The time after the last renewal in which the holder still tries to renew the Lease. Then it gives up and ends.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 
 /// The time between the beginnings of two renewals, and the delay until a standby reads the Lease again.

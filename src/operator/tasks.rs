@@ -7,7 +7,7 @@
 //! releases     the metadata of helm's release records, and the bodies of records that have changed
 //! health       workloads, Jobs, CronJobs, pods that are not ready, Services, volume claims, StorageClasses, nodes
 //! drift        changes that others made to the objects of releases
-//! endpoints    responses of the services' APIs
+//! endpoints    responses of the services' APIs; `probe_schedule` decides when it probes each API
 //! hosts        new Nova hosts, and Nova hosts without a node; deletes hosts after `apply` has allowed the deletion
 //! instances    whether Nova has instances, while a cloud is being deleted
 //! rollouts     the pods of DaemonSets during a rollout
@@ -34,6 +34,7 @@ mod hosts;
 mod instances;
 mod observation;
 mod partial;
+mod probe_schedule;
 mod problems;
 mod releases;
 mod rollouts;
@@ -69,7 +70,7 @@ use problems::Problems;
 /// The delay before the operator restarts a task that ended or panicked.
 const RESTART: Duration = Duration::from_secs(2);
 
-/// How long a node can be `NotReady` before the status of the cloud reports this node as a problem.
+/// The time for which a node can be `NotReady` before the status of the cloud reports this node as a problem.
 ///
 /// A kubelet that restarts reports its node as `NotReady`, and is usually back before this period ends. If a kubelet
 /// stops reporting, Kubernetes sets the node to `NotReady` after some 50 s (`node-monitor-grace-period`), and this
@@ -97,10 +98,11 @@ pub struct Options {
     /// The current scrubber, which the tasks use to remove secrets from logs of pods, and from messages of helm and
     /// Kubernetes.
     pub scrubber: latest::Receiver<Arc<Scrubber>>,
-    /// How long a node can be `NotReady` before the status reports this node as a problem; see [`NODE_GRACE`].
+    /// The time for which a node can be `NotReady` before the status reports this node as a problem; see
+    /// [`NODE_GRACE`].
     pub node_grace: Duration,
-    /// How the endpoints task probes the APIs of OpenStack services, and how the hosts task connects to Nova; `None`
-    /// disables both tasks.
+    /// The settings with which the endpoints task probes the APIs of OpenStack services and the hosts task connects to
+    /// Nova; `None` disables both tasks.
     pub probing: Option<Probing>,
     /// The settings of the HTTP client with which the instances task asks Nova for instances while a cloud is being
     /// deleted; `None` disables these queries.

@@ -38,7 +38,7 @@ pub fn listen(address: SocketAddr, thread: &ProbeThread) -> anyhow::Result<TcpLi
     })
 }
 
-/// What the probes and the metrics report about the operator.
+/// The data about the operator that the probes and the metrics report.
 #[derive(Clone)]
 pub struct Health {
     /// The operator's metrics.

@@ -52,7 +52,8 @@ pub struct CertificateFiles {
     pub key: PathBuf,
 }
 
-/// How long the review of a resource waits until the operator has read the additions (ConfigMaps with catalogue files).
+/// The maximum time for which the review of a resource waits for the operator to read the additions (ConfigMaps with
+/// catalogue files).
 ///
 /// The sum of `CATALOGUE_TIMEOUT` and [`OBSERVATION_TIMEOUT`] is the longest time for which the webhook waits for data
 /// from the operator. This sum must be less than `webhook.timeoutSeconds` (a value of the operator's chart), which
@@ -80,8 +81,8 @@ const NO_RESULT: &str = "the operator could not validate the resource in time; t
 /// It returns a function that builds the catalogue with these additions.
 pub type CatalogOf = Arc<dyn Fn(String, OpenStackDeploymentSpec) -> BoxFuture<'static, CatalogBuild> + Send + Sync>;
 
-/// How long the webhook waits for the properties of the cluster, such as its nodes, when it reviews a resource. After
-/// this time, the webhook skips the checks that need these properties.
+/// The maximum time for which the webhook waits for the properties of the cluster, such as its nodes, when it reviews a
+/// resource. After this time, the webhook skips the checks that need these properties.
 const OBSERVATION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A function that returns the properties of the cluster that the webhook needs to check a spec.
@@ -90,8 +91,8 @@ const OBSERVATION_TIMEOUT: Duration = Duration::from_secs(1);
 pub type ClusterInfoOf =
     Arc<dyn Fn(String, OpenStackDeploymentSpec, Arc<Catalog>) -> BoxFuture<'static, ClusterInfo> + Send + Sync>;
 
-/// How long the webhook waits for Nova when it reviews a deletion. If Nova does not respond in this time, the webhook
-/// refuses the deletion.
+/// The maximum time for which the webhook waits for Nova when it reviews a deletion. If Nova does not respond in this
+/// time, the webhook refuses the deletion.
 const NOVA_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A function that returns why the webhook must refuse the deletion of a resource, for example because Nova still has

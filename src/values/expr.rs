@@ -41,7 +41,7 @@ use cel::IdedExpr;
 use failure::Failure;
 use serde_json::Value;
 
-/// How much work an evaluation needs: the number of its steps, and the bytes of the values that it creates.
+/// The work that an evaluation needs: the number of its steps, and the bytes of the values that it creates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// The number of steps: one for each evaluated part of an expression, and one for every 32 bytes that a function

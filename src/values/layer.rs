@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Path, Values, get, merge, set};
 use crate::CollectSorted;
 
-/// Where a layer of values comes from.
+/// The origin of a layer of values.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// A field of a file in the catalogue, such as `releases.nova.values` in `values/services/nova.yaml`.
@@ -39,7 +39,7 @@ impl fmt::Display for Origin {
 /// One layer of values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
-    /// Where the values come from.
+    /// The origin of the values.
     pub origin: Origin,
     /// The values of the layer. Expressions are already replaced by their results.
     pub values: Values,
@@ -115,7 +115,7 @@ pub fn marked_paths(layers: &[Layer]) -> Vec<Path> {
 /// The value that one layer sets at a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerValue<'a> {
-    /// Where the layer comes from.
+    /// The origin of the layer.
     pub origin: &'a Origin,
     /// The value that the layer sets at the path. `None` if the layer sets a parent of the path to a scalar, list or
     /// null. In this case, the merge drops the values that lower layers set at the path.

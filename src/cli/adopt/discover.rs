@@ -47,8 +47,8 @@ pub(crate) async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> 
     Ok(releases)
 }
 
-/// How the chart in helm's record of a release differs from the chart that osdpl would install, or why osdpl can't
-/// compare the two charts. If both charts are equal, [`compare_chart`] returns no `ChartState`.
+/// The difference between the chart in helm's record of a release and the chart that osdpl would install, or the reason
+/// why osdpl can't compare the two charts. If both charts are equal, [`compare_chart`] returns no `ChartState`.
 pub(crate) enum ChartState {
     /// The chart that osdpl would install differs from the recorded chart; the text says how.
     Other(String),

@@ -17,7 +17,7 @@ use osdpl_core::scrub::Scrubber;
 use osdpl_operator::cluster::Reader;
 use osdpl_values::{Path, Values, changed_paths, get, leaves, set};
 
-/// What would change in one release if the operator upgraded it to the spec written by `osdpl adopt`.
+/// The changes in one release if the operator upgraded it to the spec written by `osdpl adopt`.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Effects {

@@ -51,8 +51,8 @@ pub(crate) struct IgnoredRelease {
     pub why: String,
 }
 
-/// What osdpl observed about the existing releases: the input of [`AdoptReport`]. The keys of the maps are the names of
-/// the releases in the catalogue.
+/// The facts that osdpl observed about the existing releases: the input of [`AdoptReport`]. The keys of the maps are
+/// the names of the releases in the catalogue.
 pub(crate) struct Observations {
     pub owners: BTreeMap<String, String>,
     pub charts: BTreeMap<String, ChartState>,

@@ -81,6 +81,13 @@ fn undesired_outcome(step: &Step, scrub: &impl Fn(&str) -> String) -> Option<Out
     }
 }
 
+/// The newest revision of a release in helm's records.
+struct RecordedRevision<'a> {
+    source: &'a RevisionSource,
+    /// The manifests of the revision's objects.
+    contents: Vec<Values>,
+}
+
 struct Comparison<'a> {
     live: &'a Live,
     cluster: Reader,
@@ -115,7 +122,8 @@ impl Comparison<'_> {
             Err(problem) => return Ok(Some(ReleaseDiff::new(key, Outcome::Unreadable { why: scrub(&problem) }))),
         };
         let mut diff = self.compare_values(release, &source);
-        self.add_objects(name, release, Some((&source, contents)), &mut diff).await;
+        let recorded = RecordedRevision { source: &source, contents };
+        self.add_objects(name, release, Some(recorded), &mut diff).await;
         let is_same =
             diff.outcome == Outcome::Changed { chart: None } && diff.values.is_empty() && diff.objects.is_empty();
         if is_same && let Some(why) = diff.unrendered.take() {
@@ -170,7 +178,7 @@ impl Comparison<'_> {
         &self,
         name: &str,
         release: &DesiredRelease,
-        recorded: Option<(&RevisionSource, Vec<Values>)>,
+        recorded: Option<RecordedRevision<'_>>,
         diff: &mut ReleaseDiff,
     ) {
         let Some(renderer) = self.renderer else { return };
@@ -191,14 +199,15 @@ impl Comparison<'_> {
         renderer: &Renderer,
         name: &str,
         release: &DesiredRelease,
-        recorded: Option<(&RevisionSource, Vec<Values>)>,
+        recorded: Option<RecordedRevision<'_>>,
     ) -> anyhow::Result<Vec<Difference>> {
-        let scrubber: Scrubber = scrubber(release, &self.secrets, recorded.as_ref().map(|(source, _)| &source.config));
+        let config = recorded.as_ref().map(|recorded| &recorded.source.config);
+        let scrubber: Scrubber = scrubber(release, &self.secrets, config);
         let spec = &self.live.preview.spec;
         let (catalog, is_upgrade) = (&*self.live.catalog, recorded.is_some());
         let target = ReleaseToRender { spec, catalog, name, desired: release, is_upgrade };
         let after = renderer.objects(target, &scrubber).await?;
-        let before = parse_objects(recorded.map(|(_, contents)| contents).unwrap_or_default(), &release.key);
+        let before = parse_objects(recorded.map(|recorded| recorded.contents).unwrap_or_default(), &release.key);
         let mut differences = diff_manifests(&before, &after, &scrubber);
         if self.skips_hooks(name) {
             let hooks = differences.iter_mut().filter(|difference| difference.effect == Effect::RunsAgain);

@@ -41,7 +41,8 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// What a reconcile pass would change in one release: the differences between helm's record and the desired release.
+/// The changes that a reconcile pass would make in one release: the differences between helm's record and the desired
+/// release.
 #[derive(Serialize)]
 pub(crate) struct ReleaseDiff {
     /// The helm release as `namespace/name`.

@@ -50,7 +50,7 @@ pub(crate) struct Explanation {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<OnNodes>,
     pub chart: Chart,
-    /// What osdpl knows about the value as an option of a service; absent if the value is no option.
+    /// The facts that osdpl knows about the value as an option of a service; absent if the value is no option.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub option: Option<OptionExplanation>,
     /// One line for each placeholder that the value may contain: it names the fact that osdpl can't know without a
@@ -91,7 +91,7 @@ pub(crate) struct LayerValue {
     pub source: Option<String>,
 }
 
-/// What the chart contains at the explained path.
+/// The content of the chart at the explained path.
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Chart {
@@ -103,8 +103,8 @@ pub(crate) struct Chart {
     /// chart's keys.
     #[serde(skip)]
     pub has_default: Option<bool>,
-    /// What osdpl knows about the key in the chart, such as `has the key (number)`. The output shows this text after
-    /// the chart's name.
+    /// A description of the key in the chart, such as `has the key (number)`. The output shows this text after the
+    /// chart's name.
     #[serde(rename = "description")]
     pub description: String,
     /// The chart's default. Absent if the chart has none, or if the catalogue's key tree contains only a part of it.

@@ -8,7 +8,7 @@ use serde_json::{Number, Value};
 use osdpl_core::catalog::{Absence, Catalog, OptionFile, OptionType, Options, ServiceOption};
 use osdpl_values::{CollectSorted, Path, plain_text};
 
-/// What osdpl knows about an option of a service.
+/// The facts that osdpl knows about an option of a service.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OptionExplanation {
@@ -30,7 +30,7 @@ pub(crate) struct OptionExplanation {
     /// The only allowed values; empty if other values are allowed, too.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<Value>,
-    /// What the option does; empty if osdpl does not know it.
+    /// The effect of the option; empty if osdpl does not know it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub help: String,
     /// The state of the option in each OpenStack release, such as `exists` or `removed`.

@@ -58,7 +58,7 @@ pub(crate) struct PlanReport {
     pub notes: Vec<String>,
 }
 
-/// What the operator would do with one release, or what the release waits for.
+/// The plan for one release: the action that the operator would start, or the reason why the release waits.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReleasePlan {
@@ -88,8 +88,8 @@ pub(crate) struct ReleasePlan {
     pub changes: Vec<Change>,
 }
 
-/// What a step means for a release: the operator runs an action, the release waits, its workloads are becoming ready
-/// (settling), or there is nothing to do.
+/// The meaning of a step for a release: the operator runs an action, the release waits, its workloads are becoming
+/// ready (settling), or there is nothing to do.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {

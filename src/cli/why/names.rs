@@ -8,7 +8,7 @@ use osdpl_core::observed::{ObservedCronJob, ObservedJob, Workload};
 use osdpl_operator::controller::Preview;
 use osdpl_values::CollectSorted;
 
-/// What the name on the command line of `osdpl why` stands for.
+/// The objects that the name on the command line of `osdpl why` stands for.
 pub(crate) enum Subject<'a> {
     /// Releases, by their names in the catalogue: one release, or all releases of a service.
     Releases(Vec<&'a str>),

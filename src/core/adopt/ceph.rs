@@ -9,7 +9,7 @@ use super::identify::{IdentifiedReleases, InstalledRelease};
 use crate::ceph::{CONFIG_MAP, Consumer, DeclaredCeph, read_declared_ceph, setting};
 use osdpl_values::{CollectSorted, Path, get};
 
-/// How one service of a running cloud uses Ceph: with which user, pool and Secret, according to the values of its
+/// The user, pool and Secret with which one service of a running cloud uses Ceph, according to the values of its
 /// release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CephUse {

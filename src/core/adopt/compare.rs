@@ -18,7 +18,7 @@ pub struct Comparison {
     /// The values that the installed chart's templates would read after the upgrade: the chart's defaults, with the
     /// desired release's values merged into them.
     pub after: Values,
-    /// What the upgrade would change: the chart, and the paths of the changed values.
+    /// The changes that the upgrade would make: the chart, and the paths of the changed values.
     pub result: ComparisonResult,
 }
 

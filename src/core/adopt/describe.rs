@@ -23,8 +23,8 @@ pub struct Description {
     pub spec: OpenStackDeploymentSpec,
     /// The Secrets that the spec references. A person must create them together with the `OpenStackDeployment`.
     pub secrets: Secrets,
-    /// What the first upgrade after the adoption would change in each running release, by the release's name in the
-    /// catalogue.
+    /// The changes that the first upgrade after the adoption would make in each running release, by the release's name
+    /// in the catalogue.
     pub compared: BTreeMap<String, Comparison>,
     /// The releases that result from `spec`, by their names in the catalogue.
     pub wanted: BTreeMap<String, DesiredRelease>,

@@ -30,11 +30,11 @@ use osdpl_values::{CollectSorted, Path, changed_paths, coalesce, get, normalize_
 /// The name of the feature that selects the storage backend.
 const STORAGE: &str = "storage";
 
-/// What each error in a spec adds to its score. It is far more than the usual number of overrides, so the search
-/// prefers specs without errors.
+/// The number that each error in a spec adds to its score. It is far more than the usual number of overrides, so the
+/// search prefers specs without errors.
 const REFUSED: usize = 10_000;
 
-/// What happened when the search tried a change of the spec.
+/// The result of a change of the spec that the search tried.
 #[derive(PartialEq, Eq)]
 enum Outcome {
     /// The tried values improve the score, or [`Fit::spec`] had these values already. [`Fit::spec`] now contains the

@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which changes wait until a person approves them with `osdpl approve`. With `Manual`, the default, these are
-/// uninstalls, all changes that the spec did not request (such as those of a new version of the operator or of a
-/// ConfigMap that `spec.catalog` names), and upgrades that change keys of running instances, CRDs in the cluster, or
-/// the division of nodes among DaemonSets. With `Automatic`, such changes do not wait. With `Always`, every change of a
-/// release waits, even the first install and other changes that the spec requested. Changes of node labels, external
-/// services and objects of Rook then wait, too.
+/// The policy for the changes that wait until a person approves them with `osdpl approve`. With `Manual`, the default,
+/// these are uninstalls, all changes that the spec did not request (such as those of a new version of the operator or
+/// of a ConfigMap that `spec.catalog` names), and upgrades that change keys of running instances, CRDs in the cluster,
+/// or the division of nodes among DaemonSets. With `Automatic`, such changes do not wait. With `Always`, every change
+/// of a release waits, even the first install and other changes that the spec requested. Changes of node labels,
+/// external services and objects of Rook then wait, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Approval {
     /// Some changes wait until a person approves them with `osdpl approve`: uninstalls, changes that the spec did not
@@ -26,11 +26,11 @@ pub enum Approval {
     Always,
 }
 
-/// Which objects the operator keeps when someone deletes the resource. `Retain`, the default, keeps credentials,
-/// Secrets with keys (such as `keystone-fernet-keys`), and the volume claims of `StatefulSet`s. A new resource with the
-/// same name uses these objects. But helm deletes the claims that are part of a chart, such as `mariadb-backup-data`.
-/// `Purge` removes everything. `Detach` keeps everything: the releases keep running, and people can manage them with
-/// helm.
+/// The policy for the objects that the operator keeps when someone deletes the resource. `Retain`, the default, keeps
+/// credentials, Secrets with keys (such as `keystone-fernet-keys`), and the volume claims of `StatefulSet`s. A new
+/// resource with the same name uses these objects. But helm deletes the claims that are part of a chart, such as
+/// `mariadb-backup-data`. `Purge` removes everything. `Detach` keeps everything: the releases keep running, and people
+/// can manage them with helm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionPolicy {
     /// The operator keeps credentials, Secrets with keys (such as `keystone-fernet-keys`), and the volume claims of
@@ -55,7 +55,7 @@ pub enum HookPolicy {
     Always,
 }
 
-/// What the operator does if someone edited or deleted objects of a release without helm.
+/// The reaction of the operator if someone edited or deleted objects of a release without helm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DriftPolicy {
     /// The operator reports the drift in the status: the changed object, and the author and time of the change.

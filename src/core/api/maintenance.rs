@@ -7,7 +7,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which node the operator takes out of the cloud for maintenance, and when and how.
+/// The node that the operator takes out of the cloud for maintenance, the time window, and the policy for its
+/// instances.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "osdpl.dev",
@@ -36,7 +37,7 @@ pub struct NodeMaintenanceSpec {
     /// The time window of the maintenance. If unset, the maintenance starts at once and has no time limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<MaintenanceWindow>,
-    /// What the operator does with the instances on the node; `Migrate` if unset.
+    /// The policy for the instances on the node; `Migrate` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances: Option<InstancePolicy>,
     /// The maximum number of instances that the operator migrates at the same time; 2 if unset.
@@ -65,7 +66,7 @@ pub struct MaintenanceWindow {
     pub end: Option<String>,
 }
 
-/// What the operator does with the instances on a node.
+/// The policy for the instances on a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum InstancePolicy {
     /// The operator requests from Nova the live migration of all instances. Nova's scheduler selects the new hosts.
@@ -88,7 +89,7 @@ pub struct NodeMaintenanceStatus {
     /// A summary of the maintenance in one word. Programs should read the conditions instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<MaintenancePhase>,
-    /// What the maintenance waits for, or what a person must do, in one line.
+    /// The reason why the maintenance waits, or the action that a person must take, in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The instances on the node, and the progress of their migration; unset until Nova has reported a compute service
@@ -145,7 +146,7 @@ pub enum MaintenancePhase {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InstancesStatus {
-    /// How many of the `total` instances have left the node, such as `3/5`.
+    /// The share of the `total` instances that have left the node, such as `3/5`.
     pub moved: String,
     /// The highest number of instances on the node since the maintenance began.
     pub total: u32,

@@ -28,8 +28,8 @@ pub struct Nodes {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub overrides: Vec<NodeOverride>,
-    /// How the operator replaces the pods of the data plane after a change of their pod template, and how it removes
-    /// labels from nodes that left a role.
+    /// The settings for the replacement of the pods of the data plane after a change of their pod template, and for the
+    /// removal of labels from nodes that left a role.
     #[serde(default, skip_serializing_if = "Rollout::is_empty")]
     pub rollout: Rollout,
     /// The limits on the number of nodes that are in maintenance (`NodeMaintenance`) at the same time.
@@ -44,7 +44,7 @@ impl Nodes {
     }
 }
 
-/// Which nodes have a role, and the labels that the operator sets on them.
+/// The nodes that have a role, and the labels that the operator sets on them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RoleNodes {
@@ -83,7 +83,7 @@ pub struct NodeRequirement {
     /// The label's key.
     #[schemars(length(min = 1, max = 317))]
     pub key: String,
-    /// How to compare the label with `values`: `In`, `NotIn`, `Exists` or `DoesNotExist`.
+    /// The comparison operator for the label and `values`: `In`, `NotIn`, `Exists` or `DoesNotExist`.
     pub operator: NodeOperator,
     /// The values with which the operators `In` and `NotIn` compare the label.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -91,7 +91,7 @@ pub struct NodeRequirement {
     pub values: Vec<String>,
 }
 
-/// How a requirement compares the label of a node with the values of the requirement.
+/// The comparison operator for the label of a node and the values of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum NodeOperator {
     /// The node has the label with one of the values.

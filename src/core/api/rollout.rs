@@ -9,8 +9,8 @@ use super::choice::Approval;
 /// The number of seconds that a rollout pauses after each batch if the spec sets no `pauseSeconds`.
 const PAUSE: i32 = 30;
 
-/// How the operator replaces the pods of openvswitch, ovn-controller, libvirt and nova-compute after a change of their
-/// pod template, and how it removes labels from nodes that left a role.
+/// The settings for the replacement of the pods of openvswitch, ovn-controller, libvirt and nova-compute after a change
+/// of their pod template, and for the removal of labels from nodes that left a role.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
@@ -99,7 +99,7 @@ pub struct RolloutStatus {
     /// The names of the nodes that the rollout skips because they are `NotReady`, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<String>,
-    /// What the rollout waits for, or what a person must do.
+    /// The reason why the rollout waits, or the action that a person must take.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }

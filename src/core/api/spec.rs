@@ -87,10 +87,10 @@ pub struct OpenStackDeploymentSpec {
     /// The repository from which the operator fetches charts.
     #[serde(default, skip_serializing_if = "Charts::is_empty")]
     pub charts: Charts,
-    /// Which container images the pods use: mirrors, digests and the pull policy.
+    /// The settings for the container images of the pods: mirrors, digests and the pull policy.
     #[serde(default, skip_serializing_if = "Images::is_empty")]
     pub images: Images,
-    /// Which changes wait until a person approves them; `Manual` if unset.
+    /// The policy for the changes that wait until a person approves them; `Manual` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// While true, the operator installs, upgrades and uninstalls nothing, and writes no other objects of the cloud. It
@@ -98,10 +98,10 @@ pub struct OpenStackDeploymentSpec {
     /// resource waits, except with `deletionPolicy: Detach`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
-    /// Which objects the operator keeps when someone deletes this resource; `Retain` if unset.
+    /// The policy for the objects that the operator keeps when someone deletes this resource; `Retain` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_policy: Option<DeletionPolicy>,
-    /// What the operator does if someone edits or deletes objects of releases without helm; `Report` if unset.
+    /// The reaction of the operator if someone edits or deletes objects of releases without helm; `Report` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftPolicy>,
     /// When an upgrade runs the hooks of a release, such as the Jobs that migrate its database; `WhenNeeded` if unset.
@@ -247,8 +247,8 @@ pub struct ReleaseOverrides {
     /// Set `false` to unmanage the release: it keeps running, but the operator no longer changes or monitors it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub managed: Option<bool>,
-    /// What the operator does if someone edited or deleted objects of this release without helm; `spec.drift` applies
-    /// if unset.
+    /// The reaction of the operator if someone edited or deleted objects of this release without helm; `spec.drift`
+    /// applies if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftPolicy>,
 }
@@ -297,7 +297,7 @@ impl Charts {
     }
 }
 
-/// Which container images the pods use: mirrors, digests and the pull policy.
+/// The settings for the container images of the pods: mirrors, digests and the pull policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Images {

@@ -18,7 +18,7 @@ pub struct OpenStackDeploymentStatus {
     /// A summary of the state of the cloud in one word. Programs should read the conditions instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// What the operator is waiting for, or what a person must do, in one line.
+    /// The reason why the operator waits, or the action that a person must take, in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The number of ready releases and of all desired releases, such as `12/13`.
@@ -196,7 +196,7 @@ pub struct HelmReleaseStatus {
     /// The name of the hook that helm is waiting for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook: Option<String>,
-    /// What the release is waiting for, or why it failed.
+    /// The reason why the release waits or failed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The paths of the values that an upgrade will change, at most 20 of them; only while the upgrade waits for
@@ -214,7 +214,7 @@ pub struct HelmReleaseStatus {
 pub struct ObjectDrift {
     /// The kind and the name of the object, such as `Deployment keystone-api`.
     pub object: String,
-    /// What happened to the object: `deleted`, or `edited:` and the paths of the changed or removed fields.
+    /// The change of the object: `deleted`, or `edited:` and the paths of the changed or removed fields.
     pub change: String,
     /// The field manager that changed the object, from the object's `managedFields`; unset if someone deleted the
     /// object or removed a field, because `managedFields` does not record removals.
@@ -241,7 +241,7 @@ pub struct TestStatus {
     /// Why the last run failed; empty if it succeeded.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Where to find the results of the test, for example in which volume claim.
+    /// The location of the results of the test, for example a volume claim.
     pub results: String,
 }
 

@@ -42,7 +42,8 @@ pub enum Error {
         file: String,
         /// The field that contains the unknown name.
         field: String,
-        /// What the name should refer to, in the words of the message: `release`, `component`, `credential`.
+        /// The kind of item that the name should refer to, in the words of the message: `release`, `component`,
+        /// `credential`.
         kind: &'static str,
         /// The name that no file declares.
         name: String,

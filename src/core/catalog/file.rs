@@ -166,7 +166,7 @@ pub struct Preset {
     /// The presets that a spec can't combine with this preset, each with a message that says why and what to do.
     #[serde(default)]
     pub excludes: BTreeMap<String, String>,
-    /// How to calculate the maximum number of database connections of all services: a text for the reference
+    /// The calculation of the maximum number of database connections of all services: a text for the reference
     /// documentation. Only presets that set the size of a cloud have this text.
     #[serde(default)]
     pub connections: String,

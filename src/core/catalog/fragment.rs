@@ -49,7 +49,7 @@ pub struct ReleaseIndex {
     pub keys: Keys,
 }
 
-/// What a `ReleaseIndex` stores about one release of the catalogue, such as its service, chart and group.
+/// The data that a `ReleaseIndex` stores about one release of the catalogue, such as its service, chart and group.
 #[derive(Debug)]
 struct IndexedRelease {
     position: usize,

@@ -58,7 +58,7 @@ pub enum ViolationKind<'a> {
     Unknown(&'a str, Vec<&'a str>),
 }
 
-/// How the validation treats a field whose value is null.
+/// The way in which the validation treats a field whose value is null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nulls {
     /// The validation treats a field with the value null as missing, because the API server drops such a field. In

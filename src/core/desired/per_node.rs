@@ -195,7 +195,7 @@ fn warn_conflicts(parts: &[EntryValues<'_>], findings: &mut Vec<Finding>) {
     }
 }
 
-/// What a finding about an entry of `spec.nodes.overrides` refers to.
+/// The subject of a finding about an entry of `spec.nodes.overrides`.
 enum Subject {
     /// The value at this path in the entry's values.
     Value(Path),

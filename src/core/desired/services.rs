@@ -36,8 +36,8 @@ pub(super) struct Chosen {
 /// The releases that need the same service, each with the components of this service that the release needs.
 type Dependents = BTreeMap<String, BTreeSet<String>>;
 
-/// What the releases of a cloud need. `services` and `optional` leave out the services that a preset or the spec
-/// enables by name, because these services are part of the cloud anyway.
+/// The services and releases that the releases of a cloud need. `services` and `optional` leave out the services that a
+/// preset or the spec enables by name, because these services are part of the cloud anyway.
 #[derive(Default)]
 struct Needed {
     /// The services without which releases can't start, each with the releases that need it.

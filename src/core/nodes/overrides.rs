@@ -79,7 +79,7 @@ fn without_nodes(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
 /// Returns the warnings about nodes that the two entries `earlier` and `later` select, but that do not get the values
 /// of both entries.
 ///
-/// What happens on such a node depends on how the chart takes values for single nodes ([`Form`]). With the form `conf`,
+/// The effect on such a node depends on how the chart takes values for single nodes ([`Form`]). With the form `conf`,
 /// the node gets the values of only one entry. With the form `root`, the node runs no pod of the `DaemonSet` at all.
 fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Finding> {
     let both: Vec<_> = earlier.nodes.intersection(&later.nodes).copied().collect();

@@ -25,8 +25,8 @@ pub struct LabelRemoval {
     pub left: usize,
 }
 
-/// Who approved the current target hash ([`crate::plan::Plan::hash`]). The approval also applies to the removal of
-/// labels, because the hash includes the labels to remove.
+/// The approval of the current target hash ([`crate::plan::Plan::hash`]): missing, from the spec, or from a person.
+/// The approval also applies to the removal of labels, because the hash includes the labels to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelApproval<'a> {
     /// Nobody approved the target hash.

@@ -30,7 +30,7 @@ pub enum NodeCount {
 /// An address range that the Kubernetes cluster uses for pods or for Services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// Who uses the address range, in words for messages: `the pods of node n1`.
+    /// The pods or Services that use the address range, in words for messages: `the pods of node n1`.
     pub description: String,
     /// Whether pods use the address range. If false, Services use it.
     pub is_of_pods: bool,

@@ -28,7 +28,7 @@ pub enum ComparisonResult {
     Same,
     /// An upgrade to the desired state would change the release.
     Differs {
-        /// How the revision's chart differs from the desired chart; `None` if the charts are the same.
+        /// The difference between the revision's chart and the desired chart; `None` if the charts are the same.
         chart: Option<String>,
         /// The paths of the values that differ between the revision and the desired state, sorted.
         paths: Vec<String>,

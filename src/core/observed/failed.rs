@@ -14,17 +14,18 @@ pub struct Failed {
     pub inputs: String,
     /// When the helm operation failed.
     pub at: Timestamp,
-    /// How often in a row the operation failed with the same inputs.
+    /// The number of times in a row that the operation failed with the same inputs.
     pub count: u32,
     /// The error message of the failed operation, with the remedy and without secrets.
     pub message: String,
-    /// What must change before a retry can succeed. The delay before the next retry depends on it.
+    /// The change that is necessary before a retry can succeed. The delay before the next retry depends on it.
     pub fix: RetryCondition,
     /// Whether the operator already reported this failure in a Kubernetes event.
     pub is_reported: bool,
 }
 
-/// What must change before a retry of a failed operation can succeed. The delay before the next retry depends on it.
+/// The change that is necessary before a retry of a failed operation can succeed. The delay before the next retry
+/// depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryCondition {
     /// Perhaps no change is needed: for example, a hook failed or the API server did not respond. The same operation

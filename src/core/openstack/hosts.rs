@@ -59,7 +59,7 @@ pub struct HostResponse {
 pub struct DeletedHost {
     /// The host's name in Nova.
     pub host: String,
-    /// How many of the host's Neutron agents the operator deleted.
+    /// The number of the host's Neutron agents that the operator deleted.
     pub agents: usize,
 }
 
@@ -131,7 +131,7 @@ impl Hosts {
 pub struct Mapping {
     /// The hosts that were not mapped when the run started, with the UUIDs of their nova-compute services.
     pub hosts: BTreeMap<String, String>,
-    /// How often osdpl has started the host discovery for the hosts in `hosts`. This run counts, too.
+    /// The number of times that osdpl has started the host discovery for the hosts in `hosts`. This run counts, too.
     pub tries: u32,
     /// When the host discovery last succeeded before this run started. osdpl starts a further run for the hosts in
     /// `hosts` only after the discovery has succeeded again.

@@ -174,7 +174,7 @@ pub struct Server {
     pub name: String,
     /// The instance's status: `ACTIVE`, `MIGRATING`, `SHUTOFF`, `ERROR` …
     pub status: String,
-    /// What Nova does with the instance now, such as `migrating`.
+    /// The current task of Nova for the instance, such as `migrating`.
     #[serde(default, rename = "OS-EXT-STS:task_state")]
     pub task: Option<String>,
 }

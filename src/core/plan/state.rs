@@ -6,7 +6,7 @@ use crate::desired::DesiredRelease;
 use crate::observed::{Liveness, Observed, ObservedRelease, ReleaseKey, RunningHelm};
 use crate::release::Status;
 
-/// How long a pending record must stay unchanged before osdpl considers it abandoned.
+/// The time for which a pending record must stay unchanged before osdpl considers it abandoned.
 ///
 /// The timeout applies only if osdpl does not know whether the helm process that wrote the record still runs. With
 /// upstream's charts, a running helm process never leaves its record unchanged for this long.

@@ -13,17 +13,17 @@ use crate::release::{Cleanup, Status, Verb};
 pub struct Decision {
     /// The namespace and name of the release in helm.
     pub key: ReleaseKey,
-    /// What osdpl does next with the release: it starts an operation, waits, or does nothing.
+    /// The next step for the release: osdpl starts an operation, waits, or does nothing.
     pub step: Step,
     /// The cleanup of objects that failed revisions left behind; `None` if osdpl has nothing to clean up now. The
     /// operator runs the cleanup before the operation in `step`.
     pub cleanup: Option<Cleanup>,
-    /// What osdpl does about the drift of the release; `None` if the release has no drift, or if the spec ignores
+    /// The action of osdpl on the drift of the release; `None` if the release has no drift, or if the spec ignores
     /// drift.
     pub drift_action: Option<DriftAction>,
 }
 
-/// What osdpl does about the drift of a release.
+/// The action of osdpl on the drift of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriftAction {
     /// Only report the drift, because the spec does not request its repair.
@@ -42,7 +42,7 @@ pub enum DriftAction {
     Now,
 }
 
-/// What osdpl does next with a release.
+/// The next step for a release.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Start an operation on the release. Contains the operation and the reason for it.
@@ -177,7 +177,7 @@ pub enum Wait {
     Backoff {
         /// When osdpl repeats the operation.
         until: Timestamp,
-        /// How often in a row the operation failed.
+        /// The number of times in a row that the operation failed.
         count: u32,
         /// The error of the last failed attempt.
         message: String,

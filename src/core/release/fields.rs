@@ -89,7 +89,7 @@ fn add(path: String, found: &mut BTreeMap<String, u16>) {
     *count = count.saturating_add(1);
 }
 
-/// How many bytes of memory the objects and field paths of one record may still take.
+/// The number of bytes of memory that the objects and field paths of one record may still take.
 ///
 /// The paths can be much larger than the manifest, because the path of each field of a map repeats the path of the map.
 pub(super) struct Budget(usize);

@@ -50,7 +50,7 @@ impl fmt::Display for ReleaseKey {
     }
 }
 
-/// Who made a revision, according to the label `ATTEMPT_LABEL` of its record.
+/// The origin of a revision, osdpl or someone else, according to the label `ATTEMPT_LABEL` of its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RevisionOrigin {
     /// osdpl made the revision. Contains the attempt. The attempt label contains the number of this revision, so helm
@@ -79,7 +79,7 @@ pub struct RecordMeta {
     pub revision: u32,
     /// helm's status of the revision.
     pub status: Status,
-    /// Who made the revision.
+    /// The origin of the revision: osdpl or someone else.
     pub origin: RevisionOrigin,
     /// The digest of the revision's inputs, from [`INPUTS_LABEL`]. Valid only for [`RevisionOrigin::Ours`]; otherwise
     /// helm copied the label.
@@ -131,7 +131,7 @@ pub struct RecordMeta {
 pub struct MalformedRecord {
     /// The Secret, as `namespace/name`.
     pub secret: String,
-    /// What is wrong with the Secret.
+    /// The problem with the Secret.
     pub why: String,
 }
 

@@ -8,8 +8,8 @@ use osdpl_values::CollectSorted;
 use super::Input;
 use crate::observed::{DaemonPod, PodState, RolloutPods, Workload};
 
-/// How long a new pod may take to become ready before osdpl treats it as unhealthy. The time is long enough to pull
-/// large images.
+/// The time after which osdpl treats a new pod that is not ready as unhealthy. The time is long enough to pull large
+/// images.
 const START_TIMEOUT: SignedDuration = SignedDuration::from_mins(15);
 
 /// The message about a node that became `NotReady` after osdpl evicted its pod.

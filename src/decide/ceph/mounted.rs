@@ -61,7 +61,7 @@ pub(crate) fn write(draft: &mut Draft<'_>, owner: &str, objects: &[Object]) -> O
     None
 }
 
-/// What the cluster contains under the name of an object that osdpl wants to write.
+/// The state in the cluster of an object that osdpl wants to write.
 enum Live {
     /// osdpl has not read the object yet.
     Unread,

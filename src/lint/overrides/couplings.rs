@@ -18,7 +18,7 @@ struct CoupledValue {
     value: Value,
     /// The location of the value; `None` if neither the user nor an addition sets the value.
     location: Option<Location>,
-    /// What sets the value: the description of a layer, or "the chart's default".
+    /// The source of the value: the description of a layer, or "the chart's default".
     source: String,
     is_secret: bool,
 }

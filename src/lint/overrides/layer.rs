@@ -58,7 +58,8 @@ struct LayerCheck<'a> {
     layer: &'a Layer,
     /// The merged values of the layers below `layer`.
     below: &'a Values,
-    /// Where the user or an addition to the catalogue sets the values of `layer`. Warnings name this location.
+    /// The location at which the user or an addition to the catalogue sets the values of `layer`. Warnings name this
+    /// location.
     location: Location,
     /// The layers of all entries of `spec.nodes.overrides`, if `layer` belongs to one of these entries; otherwise
     /// empty.

@@ -3,13 +3,12 @@
 //! The chart copies these values into the configuration file of the service. The service ignores an option that it does
 //! not know, and fails when it reads an option with an invalid value.
 
-mod value;
-
 use std::cell::Cell;
 
 use serde_json::Value;
 
 use super::OPTION_VALUE;
+use super::option_value::find_problem;
 use super::warnings::{Warning, Warnings};
 use crate::cloud::{Cloud, Location};
 use osdpl_core::catalog::{Absence, Catalog, Options, ServiceOption, nearest_name};
@@ -24,7 +23,7 @@ const MAX_COMPARISONS: usize = 50_000_000;
 /// The search for similar names in the options of a cloud.
 #[derive(Default)]
 pub(super) struct Search {
-    /// How many pairs of letters the search has compared.
+    /// The number of pairs of letters that the search has compared.
     comparisons: Cell<usize>,
     /// Whether the search has left out a name, because it would have exceeded [`MAX_COMPARISONS`].
     is_limited: Cell<bool>,
@@ -237,7 +236,7 @@ impl FileCheck<'_> {
         };
         let renamed = option.new_name();
         let target = renamed.and_then(|(section, name)| self.options.find(section, name, self.openstack));
-        let problem = value::find_problem(target.unwrap_or(option), set.value).filter(|_| !set.is_secret);
+        let problem = find_problem(target.unwrap_or(option), set.value).filter(|_| !set.is_secret);
         if let Some(problem) = problem {
             return Some((OPTION_VALUE, problem));
         }

@@ -49,12 +49,21 @@ struct Nodes {
     is_from_spec: bool,
 }
 
+/// The properties that all servers of one finding have in common.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Group {
+    /// The finding's field.
+    field: String,
+    /// The key and the value of the node label.
+    key: String,
+    value: String,
+    effect: Effect,
+    nodes: Nodes,
+}
+
 /// Servers of a release, such as database servers. A value below `pod.replicas` sets their number.
 struct Servers {
-    field: String,
-    label: (String, String),
-    nodes: Nodes,
-    effect: Effect,
+    group: Group,
     description: String,
     count: u64,
 }
@@ -76,10 +85,6 @@ pub fn node_labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSe
     of_charts.chain(known).chain(own).collect_set()
 }
 
-/// The properties that all servers of one finding have in common: the finding's field, the node label, the effect, and
-/// the number of nodes.
-type Group = (String, (String, String), Effect, Nodes);
-
 /// Reports servers for which there are fewer nodes than servers.
 ///
 /// Reports nothing if osdpl does not know the number of nodes. osdpl knows the number if it has counted the nodes of
@@ -87,17 +92,19 @@ type Group = (String, (String, String), Effect, Nodes);
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut groups: BTreeMap<Group, Vec<(u64, String)>> = BTreeMap::new();
     for servers in cloud.values.iter().flat_map(|(release, values)| servers_without_nodes(cloud, release, values)) {
-        let Servers { field, label, nodes, effect, description, count } = servers;
-        groups.entry((field, label, effect, nodes)).or_default().push((count, description));
+        let Servers { group, description, count } = servers;
+        groups.entry(group).or_default().push((count, description));
     }
-    let findings = groups.into_iter().map(|((field, label, effect, nodes), mut servers)| {
+    let findings = groups.into_iter().map(|(group, mut servers)| {
         servers.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
-        Finding::warning("controllers", field, message(&label, nodes, effect, &servers))
+        let message = message(&group, &servers);
+        Finding::warning("controllers", group.field, message)
     });
     findings.collect()
 }
 
-fn message((key, value): &(String, String), nodes: Nodes, effect: Effect, servers: &[(u64, String)]) -> String {
+fn message(group: &Group, servers: &[(u64, String)]) -> String {
+    let Group { key, value, effect, nodes, .. } = group;
     let named = servers.iter().take(SHOWN).map(|(count, description)| match count {
         1 => description.clone(),
         _ => format!("{count} {description}"),
@@ -162,11 +169,9 @@ fn servers(
         get(values, &path).and_then(Value::as_str).map(str::to_owned)
     };
     let default = known.and_then(|known| known.node.as_deref()).unwrap_or(CONTROL_PLANE);
-    let label = (
-        configured("node_selector_key").unwrap_or_else(|| default.to_owned()),
-        configured("node_selector_value").unwrap_or_else(|| ENABLED.to_owned()),
-    );
-    let nodes = nodes(cloud, &label)?;
+    let key = configured("node_selector_key").unwrap_or_else(|| default.to_owned());
+    let value = configured("node_selector_value").unwrap_or_else(|| ENABLED.to_owned());
+    let nodes = nodes(cloud, &key, &value)?;
     if u64::try_from(nodes.count).is_ok_and(|nodes| nodes >= count) {
         return None;
     }
@@ -181,20 +186,20 @@ fn servers(
     // If no node has the label, the finding names the field that assigns labels. If some nodes have the label, the
     // finding names the field with the number of servers.
     let field = if nodes.count == 0 { ROLES_FIELD.to_owned() } else { cloud.field(release, path) };
-    Some(Servers { field, label, nodes, effect, description, count })
+    Some(Servers { group: Group { field, key, value, effect, nodes }, description, count })
 }
 
 /// Returns the number of nodes with a label; `None` if osdpl does not know the number.
 ///
 /// If osdpl has read the nodes of the cluster, the function counts the nodes with the label. Otherwise it counts the
 /// nodes that `spec.nodes.roles` names for the roles with this label.
-fn nodes(cloud: &Cloud<'_>, (key, value): &(String, String)) -> Option<Nodes> {
+fn nodes(cloud: &Cloud<'_>, key: &str, value: &str) -> Option<Nodes> {
     if let Some(counts) = &cloud.cluster_info().nodes {
         return Some(Nodes { count: counts.count(key, value)?, is_from_spec: false });
     }
     let roles = cloud.spec.nodes.roles.iter();
     let roles: Vec<&RoleNodes> = roles
-        .filter(|(name, role)| role_labels(name, role, cloud.catalog).get(key) == Some(value))
+        .filter(|(name, role)| role_labels(name, role, cloud.catalog).get(key).is_some_and(|own| own == value))
         .map(|(_, role)| role)
         .collect();
     if roles.is_empty() || roles.iter().any(|role| role.selector.is_some() || role.names.is_empty()) {

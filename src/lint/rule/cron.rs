@@ -7,16 +7,31 @@ use crate::cloud::Cloud;
 use osdpl_core::finding::Finding;
 use osdpl_values::{Path, leaves_with_key};
 
-/// The five fields of a schedule, each with its name, its lowest and highest number, and the words that users may write
-/// instead of numbers.
+/// A field of a schedule.
+struct Field {
+    name: &'static str,
+    /// The lowest number.
+    least: u32,
+    /// The highest number.
+    most: u32,
+    /// The words that users may write instead of numbers. The first word stands for the lowest number.
+    words: &'static [&'static str],
+}
+
+/// The five fields of a schedule.
 ///
 /// The limits and words are those of the standard parser of robfig/cron, which Kubernetes uses.
-const FIELDS: [(&str, u32, u32, &[&str]); 5] = [
-    ("minute", 0, 59, &[]),
-    ("hour", 0, 23, &[]),
-    ("day of the month", 1, 31, &[]),
-    ("month", 1, 12, &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]),
-    ("day of the week", 0, 6, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
+const FIELDS: [Field; 5] = [
+    Field { name: "minute", least: 0, most: 59, words: &[] },
+    Field { name: "hour", least: 0, most: 23, words: &[] },
+    Field { name: "day of the month", least: 1, most: 31, words: &[] },
+    Field {
+        name: "month",
+        least: 1,
+        most: 12,
+        words: &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
+    },
+    Field { name: "day of the week", least: 0, most: 6, words: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] },
 ];
 /// Keywords that users may write instead of a schedule with five fields.
 const NAMED: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
@@ -84,12 +99,13 @@ fn schedule_problem(text: &str) -> Option<String> {
     if parts.len() != FIELDS.len() {
         return Some(format!("it has {} fields, not 5", parts.len()));
     }
-    parts.iter().zip(FIELDS).find_map(|(part, field)| part.split(',').find_map(|range| range_problem(range, field)))
+    parts.iter().zip(&FIELDS).find_map(|(part, field)| part.split(',').find_map(|range| range_problem(range, field)))
 }
 
 /// Returns why a range such as `*`, `5`, `1-5`, `*/2` or `1-9/2` is not valid for a field of [`FIELDS`]; `None` if it
 /// is valid.
-fn range_problem(range: &str, (name, least, most, names): (&str, u32, u32, &[&str])) -> Option<String> {
+fn range_problem(range: &str, field: &Field) -> Option<String> {
+    let Field { name, least, most, words } = *field;
     let (span, step) = range.split_once('/').map_or((range, None), |(span, step)| (span, Some(step)));
     if step.is_some_and(|step| step.parse::<u32>().map_or(true, |step| step == 0)) {
         return Some(format!("the step of the range {range:?} of the field {name} must be a number above 0"));
@@ -98,8 +114,8 @@ fn range_problem(range: &str, (name, least, most, names): (&str, u32, u32, &[&st
         return None;
     }
     let number = |text: &str| {
-        let position = names.iter().position(|known| known.eq_ignore_ascii_case(text));
-        // The first name stands for the lowest number of the field: `jan` is month 1, `sun` is day 0.
+        let position = words.iter().position(|known| known.eq_ignore_ascii_case(text));
+        // The first word stands for the lowest number of the field: `jan` is month 1, `sun` is day 0.
         position
             .and_then(|index| u32::try_from(index).ok())
             .map(|index| index + least)

@@ -10,7 +10,8 @@ use tar::EntryType;
 use super::contents::Contents;
 use super::problem::{ChartProblem, MAX_CHART_SIZE, MAX_ENTRIES};
 
-/// How many levels of archives within archives osdpl accepts in `charts/` folders. `helm package` never nests archives.
+/// The maximum number of levels of archives within archives that osdpl accepts in `charts/` folders. `helm package`
+/// never nests archives.
 pub(super) const MAX_DEPTH: usize = 4;
 
 /// The maximum size, in bytes, of all headers and padding in a tar stream.

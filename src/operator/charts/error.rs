@@ -31,7 +31,7 @@ pub enum Error {
         version: String,
         /// The path of the folder, or the address of the repository.
         location: String,
-        /// What the folder or repository contains instead, such as `it has 2026.1.0, 2026.1.7`.
+        /// The versions that the folder or repository contains instead, such as `it has 2026.1.0, 2026.1.7`.
         found: String,
     },
     /// The folder contains several archives or directories of the chart, and neither the request nor the lock
@@ -187,7 +187,7 @@ pub enum Error {
     InvalidName {
         /// The refused name, version or digest.
         text: String,
-        /// What it should be: a `chart name`, a `chart version` or a `digest of a chart`.
+        /// The kind of text that is required: a `chart name`, a `chart version` or a `digest of a chart`.
         what: &'static str,
     },
 }
@@ -211,7 +211,7 @@ pub struct Mismatch {
     pub expected: Digest,
     /// The digest that osdpl has computed from the chart's content.
     pub found: Digest,
-    /// What the user can do about the changed content.
+    /// The steps that the user can take because of the changed content.
     pub remedy: String,
 }
 

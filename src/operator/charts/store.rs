@@ -18,8 +18,8 @@ use super::pull::{Pull, PullFailure, Request};
 use super::source::Source;
 use osdpl_decide::{ChartRequest, ExpectedDigest};
 
-/// How long the store returns the error of a failed pull before it pulls again. Without this delay, the operator's
-/// passes could cause many pulls per second.
+/// The time for which the store returns the error of a failed pull before it pulls again. Without this delay, the
+/// operator's passes could cause many pulls per second.
 const RETRY: Duration = Duration::from_secs(30);
 
 /// The maximum number of concurrent pulls. It is low, because each pull runs a helm process, and helm loads the whole

@@ -21,8 +21,8 @@ use osdpl_core::release::{self, Object, Objects};
 /// The prefix of all labels of osdpl.
 const LABEL_PREFIX: &str = "osdpl.dev/";
 
-/// How many objects of a release osdpl checks for labels and annotations of another controller. A few objects suffice,
-/// because Flux and Argo CD mark every object.
+/// The maximum number of objects of a release that osdpl checks for labels and annotations of another controller. A few
+/// objects suffice, because Flux and Argo CD mark every object.
 const MAX_CHECKED: usize = 4;
 
 /// The kinds of objects that osdpl checks for labels and annotations of another controller, in the order of the checks.

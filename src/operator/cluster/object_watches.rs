@@ -19,7 +19,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::additions::unreadable;
 use super::namespaces::{NamespaceWatch, Namespaces};
 use super::owned::OwnedObjects;
-use super::rook::RookWatch;
+use super::rook::{RookObjects, RookWatch};
 use super::watch::spawn_watch;
 use osdpl_core::api::{AdditionReference, ValuesKind};
 use osdpl_core::catalog::{ConfigMapData, NamedAdditions};
@@ -33,22 +33,33 @@ struct WatchedObject {
 type WatchedObjects = Mutex<BTreeMap<Reference, WatchedObject>>;
 
 /// The watches whose cached objects become part of the snapshot of each pass.
+///
+/// Kept so that a pass gets the objects without a request to the API server. A restart loses only the caches: the new
+/// watches list the objects again, and passes that need an object wait until its watch has reported it.
 pub(crate) struct ObjectWatches {
     pub(super) client: kube::Client,
     /// The trigger of passes. Every watch notifies it of a change.
     pub(super) trigger: Arc<Notify>,
+    /// The watches on the objects that the spec names, such as those of `valuesFrom`. After a restart, the first plan
+    /// requests them again.
     named: WatchedObjects,
-    /// The watches on the `ConfigMap`s of additions. A pass needs these objects before it can load the catalogue.
+    /// The watches on the `ConfigMap`s of additions. A pass needs these objects before it can load the catalogue. After
+    /// a restart, the first pass starts them again.
     additions: WatchedObjects,
     /// The watches on objects that exist without osdpl's label, but have the name and the data of an object that osdpl
-    /// would create. osdpl uses such an object instead of creating one.
+    /// would create. osdpl uses such an object instead of creating one. After a restart, a plan requests them again.
     foreign: WatchedObjects,
+    /// The watch on namespaces, with their names. After a restart, the new watch lists them again.
     namespaces: NamespaceWatch,
+    /// The Secrets with osdpl's label, also those that osdpl has written and that the watch does not report yet. After
+    /// a restart, the new watches list all of them.
     pub(super) own_secrets: OwnedObjects<Secret>,
+    /// The `ConfigMap`s with osdpl's label; kept like `own_secrets`.
     pub(super) own_maps: OwnedObjects<ConfigMap>,
     /// The namespaces in which the operator has rights.
     scope: Scope,
-    pub(super) rook: Mutex<Option<RookWatch>>,
+    /// The watches on Rook's objects; `None` until a plan requests them. After a restart, a plan requests them again.
+    rook: Mutex<Option<RookWatch>>,
 }
 
 impl ObjectWatches {
@@ -97,6 +108,32 @@ impl ObjectWatches {
         self.watch_objects(&self.named, &requests.objects);
         self.watch_objects(&self.foreign, &requests.foreign);
         self.watch_rook(requests.rook.as_ref().map(|(namespace, kinds)| (namespace.as_str(), kinds.as_slice())));
+    }
+
+    /// Starts two groups of watches in the namespace of `target`: on Rook's objects that osdpl created, and on all
+    /// objects of the kinds in `target`. Only the second group caches its objects.
+    ///
+    /// `None` stops the watches.
+    fn watch_rook(&self, target: Option<(&str, &[&'static str])>) {
+        let mut watch = self.rook.lock().unwrap_or_else(PoisonError::into_inner);
+        if !target.is_some_and(|(namespace, kinds)| watch.as_ref().is_some_and(|watch| watch.is_for(namespace, kinds)))
+        {
+            *watch = target.map(|(namespace, kinds)| RookWatch::new(&self.client, namespace, kinds, &self.trigger));
+        }
+    }
+
+    /// Returns the cached objects of Rook, by kind and name.
+    fn rook_objects(&self) -> RookObjects {
+        let watch = self.rook.lock().unwrap_or_else(PoisonError::into_inner);
+        watch.as_ref().map(RookWatch::objects).unwrap_or_default()
+    }
+
+    /// Returns whether an object of Rook that osdpl created could have changed since the last call of this function.
+    ///
+    /// At the first call after the start of the watches, and without watches, the result is `true`.
+    pub(crate) fn take_rook_changed(&self) -> bool {
+        let watch = self.rook.lock().unwrap_or_else(PoisonError::into_inner);
+        watch.as_ref().is_none_or(RookWatch::take_changed)
     }
 
     fn watch_objects(&self, watched: &WatchedObjects, requested: &BTreeSet<Reference>) {

@@ -35,8 +35,8 @@ const OBJECT: usize = 1 << 10;
 /// The memory, in bytes, that an entry of a map takes up besides its key and value (an estimate).
 const ENTRY: usize = 64;
 
-/// How many times more memory an object's managed fields take up than their JSON text, because they consist of many
-/// small maps.
+/// The factor by which an object's managed fields take up more memory than their JSON text, because they consist of
+/// many small maps.
 const MANAGED_FIELDS: usize = 8;
 
 /// The number of objects per page, when a watch lists objects page by page. An object has at most 1 MiB, so a page has

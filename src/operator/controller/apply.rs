@@ -5,8 +5,6 @@
 //! background task `hosts` ([`crate::tasks`]). The controller of `NodeMaintenance` resources and the commands of
 //! `osdpl` write outside of passes.
 
-mod release;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
@@ -14,6 +12,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use osdpl_values::CollectSorted;
 
+use super::apply_release::ReleaseStep;
 use super::memory::{Memory, WrittenStatus};
 use super::{Context, now};
 use crate::cluster::{Error, EvictionResult, JobCreation};
@@ -23,10 +22,7 @@ use osdpl_core::openstack::Mapping;
 use osdpl_core::rollout::{Eviction, Strategy};
 use osdpl_decide::{Action, Approval, Hold, Plan, Planned, Read, next_refusal, report_refused_eviction};
 
-use release::ReleaseStep;
-pub use release::build_upgrade;
-
-/// What the report and the next pass need to know about the execution of a plan's actions.
+/// The data about the execution of a plan's actions that the report and the next pass need.
 #[derive(Default)]
 pub(super) struct Outcome {
     /// The releases for which the plan starts helm, by name: `true` if helm runs, `false` if the release waits, usually
@@ -224,7 +220,9 @@ impl Context {
                 Ok(outcome.prepare(release, cluster.apply_crd(definition)).await)
             }
             Action::Release { name, key, action } => {
-                self.take_step(plan, ReleaseStep { name, key, action }, memory, outcome).await;
+                let step = ReleaseStep { name, key, action };
+                let is_started = self.take_step(plan, step, outcome.check_prerequisites(key), memory).await;
+                outcome.helm_started.extend(is_started.map(|is_started| (name.clone(), is_started)));
                 Ok(ActionResult::Done)
             }
             Action::CleanUp { release, cleanup, leftovers } => {

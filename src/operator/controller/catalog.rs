@@ -33,6 +33,9 @@ pub struct CatalogHandle {
     folder: Option<PathBuf>,
     own: Arc<Catalog>,
     /// The catalogue that passes use, and the findings about its additions.
+    ///
+    /// Kept because a build in each pass would take too long. After a restart, the first pass waits for the additions
+    /// and builds the catalogue again.
     current: Mutex<(Arc<Built>, Vec<Finding>)>,
     /// The catalogue that the webhook last built to validate a resource. Passes do not use its additions yet. The
     /// operator keeps this catalogue, because a build for each request would take too long. After a restart, the

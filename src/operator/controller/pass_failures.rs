@@ -15,8 +15,8 @@ use crate::cluster::Error;
 use crate::telemetry::Metrics;
 use osdpl_core::api::OpenStackDeployment;
 
-/// How long passes must fail before the status reports the failure. A restart of the API server takes less time, so the
-/// status does not report it.
+/// The time for which passes must fail before the status reports the failure. A restart of the API server takes less
+/// time, so the status does not report it.
 ///
 /// The limit is a time and not a number of passes, because events in the cluster may trigger dozens of passes per
 /// second.

@@ -34,7 +34,7 @@ use osdpl_core::rollout;
 use osdpl_core::scrub::Scrubber;
 use osdpl_decide::{
     Action, Helm, Hold, Plan, Planned, Read, Received, Response, Responses, Snapshot, decide, labels_after_deletion,
-    release_names, selection, target,
+    release_names, selection,
 };
 use osdpl_values::{CollectSorted, Path, Values};
 
@@ -107,7 +107,7 @@ pub async fn preview(
     let namespaces = read_namespaces(client, &namespaces, &mut unknown).await?;
     let planner = Planner::new(client, &tasks, deployment, catalog_with_findings, namespaces, limit);
     let assumptions = Assumptions { live, catalog, charts };
-    let (snapshot, mut plan, actions) = Box::pin(planner.plan(&assumptions, &mut unknown)).await?;
+    let Planning { snapshot, mut plan, actions } = Box::pin(planner.plan(&assumptions, &mut unknown)).await?;
     let restarts = &deployment.spec.nodes.rollout;
     let restarts = rollout::preview_restarts(&plan.desired, &plan.observed, catalog, &plan.releases, restarts);
     let facts = std::mem::take(&mut plan.facts);
@@ -167,11 +167,21 @@ struct Planner<'a> {
     /// ones.
     simulated_secrets: BTreeMap<ReleaseKey, Arc<Secret>>,
     responses: Responses,
-    /// Which namespaces of the resource and its releases exist, and which namespaces are being deleted.
+    /// The existing namespaces of the resource and its releases, and the namespaces that are being deleted.
     namespaces: Namespaces,
-    /// How long the planner waits for objects that the plan requires. If no watch in `inputs` reports a change in this
-    /// time, the planner returns an error.
+    /// The time for which the planner waits for objects that the plan requires. If no watch in `inputs` reports a
+    /// change in this time, the planner returns an error.
     limit: Duration,
+}
+
+/// The result of repeating the steps read and decide, see [`Planner::plan`].
+struct Planning {
+    /// The last snapshot.
+    snapshot: Snapshot,
+    /// The plan that was made from the last snapshot.
+    plan: Plan,
+    /// The actions of all plans.
+    actions: Vec<Planned>,
 }
 
 impl<'a> Planner<'a> {
@@ -202,13 +212,8 @@ impl<'a> Planner<'a> {
 
     /// Repeats the steps read and decide until the plan requests nothing more.
     ///
-    /// Returns the last snapshot, the last plan, and the actions of all plans. The function does not execute the
-    /// actions of earlier plans: the next snapshot simulates their effect.
-    async fn plan(
-        mut self,
-        assumptions: &Assumptions<'_>,
-        unknown: &mut Vec<String>,
-    ) -> Result<(Snapshot, Plan, Vec<Planned>), Error> {
+    /// The function does not execute the actions of earlier plans: the next snapshot simulates their effect.
+    async fn plan(mut self, assumptions: &Assumptions<'_>, unknown: &mut Vec<String>) -> Result<Planning, Error> {
         let mut actions = Vec::new();
         let mut assumed = None;
         loop {
@@ -242,7 +247,7 @@ impl<'a> Planner<'a> {
                     let later = labels_after_deletion(&snapshot, &plan);
                     actions.append(&mut plan.actions);
                     actions.extend(later);
-                    return Ok((snapshot, plan, actions));
+                    return Ok(Planning { snapshot, plan, actions });
                 }
             }
         }

@@ -20,18 +20,19 @@ use osdpl_core::release::Status;
 use osdpl_core::rollout::Rollouts;
 use osdpl_core::scrub::Scrubber;
 
-/// How long the scrubber keeps a secret that the facts no longer contain.
+/// The time for which the scrubber keeps a secret that the facts no longer contain.
 ///
 /// The scrubber needs the secret for so long because the log of a finished Job can still show it.
 const RETENTION: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// How often a standby (an operator process without the Lease) reads the cluster's Secrets, even if no watch has
-/// reported a change.
+/// The interval at which a standby (an operator process without the Lease) reads the cluster's Secrets, even if no
+/// watch has reported a change.
 ///
 /// The regular reads are necessary because no watch reports changes of the Secrets that users provide.
 const STANDBY_REFRESH: Duration = Duration::from_secs(30);
 
-/// How long a standby waits after a Secret has changed, so that one read of all Secrets also covers further changes.
+/// The time for which a standby waits after a Secret has changed, so that one read of all Secrets also covers further
+/// changes.
 const STANDBY_DEBOUNCE: Duration = Duration::from_millis(200);
 
 impl Context {

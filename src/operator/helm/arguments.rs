@@ -13,7 +13,7 @@ use osdpl_core::release::{
     IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL, RELEASE_LABEL, ReleaseKey, SPLIT_LABEL, Verb,
 };
 
-/// How many revisions of a release helm keeps.
+/// The number of revisions of a release that helm keeps.
 ///
 /// The number is low, because helm reads the records of all revisions three times during an upgrade. When helm deletes
 /// old records, it keeps the record of the last deployed revision, so a user can always roll back to that revision.

@@ -45,7 +45,7 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// How a helm process ended.
+/// The way in which a helm process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// helm succeeded.
@@ -76,7 +76,7 @@ pub(crate) struct Outcome {
     pub verb: Verb,
     /// The attempt, which identifies the operator process, the run of helm and the revision.
     pub attempt: Attempt,
-    /// How the helm process ended.
+    /// The way in which the helm process ended.
     pub exit: Exit,
     /// The kind of failure that helm's message describes; `None` if helm succeeded or the operator stopped it.
     pub failure: Option<Failure>,
@@ -85,7 +85,7 @@ pub(crate) struct Outcome {
     pub text: String,
     /// When the helm process started.
     pub started: Timestamp,
-    /// How long the helm process ran.
+    /// The time for which the helm process ran.
     pub duration: Duration,
 }
 

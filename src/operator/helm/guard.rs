@@ -27,8 +27,8 @@ use super::{Error, Instance, exec};
 /// The hidden subcommand that calls [`guard_helm`]: `osdpl guard-helm <instance>`.
 pub const SUBCOMMAND: &str = "guard-helm";
 
-/// How long the guard waits for helm processes to end by themselves after their operator has ended. Afterwards, it
-/// kills them.
+/// The time for which the guard waits for helm processes to end by themselves after their operator has ended.
+/// Afterwards, it kills them.
 pub(crate) const GRACE: Duration = Duration::from_secs(3);
 
 /// The delay between two searches for helm processes.

@@ -29,7 +29,7 @@ const TOKEN_MAX: usize = 32;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance(String);
 
-/// What this process can find out on its machine about another operator process.
+/// The state of another operator process, as far as this process can find it out on its machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessState {
     /// The process ran on this machine, or in this pod. It has ended, and so have its helm processes.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use tokio::process::Child;
 
-/// How many MiB of memory a rendering helm process may write to (`RLIMIT_DATA`).
+/// The amount of memory that a rendering helm process may write to (`RLIMIT_DATA`), in MiB.
 ///
 /// helm needs less than 200 MiB for the largest chart. The limit is not on the address space (`RLIMIT_AS`), because Go
 /// reserves more than 1 GiB of addresses that it never uses. Linux does not compare every request of Go with the limit.

@@ -45,12 +45,21 @@ struct Inner {
     changed: watch::Sender<u64>,
 }
 
+/// The helm processes of this operator process, and what the Runner remembers of those that have ended.
 #[derive(Default)]
 struct State {
+    /// The running processes. Kept to limit their number and to stop them. A restart of the operator ends them, and the
+    /// release records show the interrupted operations.
     running: BTreeMap<ReleaseKey, Entry>,
+    /// The outcomes of processes that have ended. Kept until a pass takes them. A restart loses them, but the release
+    /// records still show whether the operations succeeded.
     outcomes: Vec<Outcome>,
+    /// The number of started processes. Kept so that each process gets an [`Attempt`] of its own. A restart sets it to
+    /// 0, but the attempts stay different, because the identity of the operator process is new.
     attempts: u32,
+    /// Whether [`Runner::shutdown`] was called. Kept so that the Runner refuses new jobs until the operator ends.
     closing: bool,
+    /// The counters for the metrics. Kept for the next scrape. A restart sets them to 0, as metrics systems expect.
     counters: Counters,
 }
 
@@ -196,8 +205,8 @@ impl fmt::Debug for Runner {
     }
 }
 
-/// What the Runner assigns to a job when it starts the job: the slot, the attempt, the start time, and the input for
-/// helm's stdin (the values of an upgrade as JSON).
+/// The data that the Runner assigns to a job when it starts the job: the slot, the attempt, the start time, and the
+/// input for helm's stdin (the values of an upgrade as JSON).
 struct StartedJob {
     slot: usize,
     attempt: Attempt,

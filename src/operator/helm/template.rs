@@ -92,7 +92,7 @@ impl Template<'_> {
     }
 }
 
-/// What a process of `helm template` has printed, and how it ended.
+/// The output and the exit status of a process of `helm template`.
 struct Ended {
     /// The content of stdout; `None` if it was longer than [`MANIFEST_MAX`].
     manifest: Option<Vec<u8>>,

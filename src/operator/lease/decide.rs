@@ -7,7 +7,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use super::{DURATION, RETRY_PERIOD};
 use crate::helm::ProcessState;
 
-/// How long a process that has taken an expired Lease waits before it writes anything or starts helm.
+/// The delay before a process that has taken an expired Lease writes anything or starts helm.
 ///
 /// The guard of the previous holder kills the holder's helm processes 2 s before the Lease expires. With this wait, the
 /// new holder starts helm at least 4 s after this kill. These 4 s are a reserve, because machines may be slow and their

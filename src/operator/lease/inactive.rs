@@ -7,8 +7,8 @@ use kube::Client;
 use super::elsewhere::held_by_operators;
 use super::{DURATION, NAME, RETRY_PERIOD, request};
 
-/// How many times [`describe_inactivity`] reads the Leases again, to find a renewed Lease. An active operator renews
-/// its Lease between two such reads.
+/// The number of times that [`describe_inactivity`] reads the Leases again, to find a renewed Lease. An active operator
+/// renews its Lease between two such reads.
 const READS: u32 = 3;
 
 /// Returns why no operator is active; `None` if one is active, or if the Leases of all namespaces can't be listed, for

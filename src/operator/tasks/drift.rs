@@ -39,7 +39,7 @@ use osdpl_core::observed::{ObservedDrift, ObservedRelease, ReleaseKey};
 /// The label that helm sets on every object of a release except hooks (helm: `action.setMetadataVisitor`).
 const OWNED_BY_HELM: &str = "app.kubernetes.io/managed-by=Helm";
 
-/// How long the task collects changes of watched objects before it evaluates them together.
+/// The time for which the task collects changes of watched objects before it evaluates them together.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
 /// The delay before the task repeats a check that ended without a result: a read failed, or helm was working on the

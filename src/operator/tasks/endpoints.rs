@@ -11,9 +11,6 @@
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to time the probes")]
 
-mod schedule;
-
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,14 +19,12 @@ use futures::stream::FuturesUnordered;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
-use schedule::{DueProbe, FinishedProbe, ProbeResult, ProbeSchedule};
-
+use super::probe_schedule::{DueProbe, FinishedProbe, Found, ProbeResult, ProbeSchedule, Wanted};
 use super::problems::Problems;
 use super::{Spawner, publish};
 
 use osdpl_client::{Http, HttpConfig};
-use osdpl_core::endpoint::{Login, ProbeResponse, Target, Types, Url, find_fault, service_types};
-use osdpl_core::observed::{EndpointProbe, ReleaseKey};
+use osdpl_core::endpoint::{Login, ProbeResponse, Types, Url, find_fault, service_types};
 
 /// The HTTP status code of Keystone's response to a request for a token (Identity API v3).
 const CREATED: u16 = 201;
@@ -57,12 +52,6 @@ pub const PROBE_PERIOD: Duration = Duration::from_secs(45);
 /// The default timeout of a probe. It is shorter than the timeouts of some readiness probes in OpenStack-Helm's charts
 /// (up to 15 s), so osdpl also reports an API that responds slowly although its pods are ready.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The APIs to probe, by release. Each pass sets them.
-pub(super) type Wanted = BTreeMap<ReleaseKey, Target>;
-
-/// The results of the latest probes, by release.
-pub(super) type Found = BTreeMap<ReleaseKey, EndpointProbe>;
 
 /// Starts the endpoints task, unless probes are disabled. Returns the sender through which passes set the APIs to
 /// probe, and the receiver of the results.

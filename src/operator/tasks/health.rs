@@ -39,7 +39,7 @@ use osdpl_core::observed;
 /// The label that helm sets on every object of a release except hooks.
 const OWNED_BY_HELM: &str = "app.kubernetes.io/managed-by=Helm";
 
-/// How long the task collects changes of watched objects before it evaluates them together.
+/// The time for which the task collects changes of watched objects before it evaluates them together.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
 /// The maximum number of concurrent log requests.

@@ -17,7 +17,7 @@ use osdpl_core::openstack::{HostObservation, InstanceObservation};
 pub struct Observation {
     /// The state of each release, from helm's release records.
     pub releases: Arc<BTreeMap<ReleaseKey, ObservedRelease>>,
-    /// How long each pending release record has not changed, measured by the monotonic clock of this process.
+    /// The time for which each pending release record has not changed, measured by the monotonic clock of this process.
     pub unchanged: BTreeMap<ReleaseKey, Duration>,
     /// The drift of releases that the drift task watches and whose newest revision is deployed.
     pub drift: Arc<BTreeMap<ReleaseKey, ObservedDrift>>,

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// How long a failure must last before the list of problems contains it. A restart of the API server takes less time,
-/// so it puts no failures on the list.
+/// The time for which a failure must last before the list of problems contains it. A restart of the API server takes
+/// less time, so it puts no failures on the list.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The time after which a problem that has not recurred leaves the list of problems.

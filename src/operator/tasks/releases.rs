@@ -36,7 +36,7 @@ use osdpl_core::release::{RecordMeta, RevisionOrigin, SECRET_TYPE, Status};
 /// The observed state of each release, by the release's namespace and name.
 type Releases = BTreeMap<ReleaseKey, ObservedRelease>;
 
-/// How long the task collects changes of release records before it evaluates them together.
+/// The time for which the task collects changes of release records before it evaluates them together.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
 /// The maximum number of record bodies that the task fetches and decodes concurrently. Each body takes megabytes of

@@ -24,7 +24,7 @@ use osdpl_core::health::pod;
 use osdpl_core::observed::{DaemonPod, DaemonSetGroup, PodState, RolloutPods};
 use osdpl_core::scrub::Scrubber;
 
-/// How long the task collects changes of watched objects before it evaluates them together.
+/// The time for which the task collects changes of watched objects before it evaluates them together.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
 /// The components whose `DaemonSets` the task watches. Each pass sets them.

@@ -32,7 +32,7 @@ pub(super) fn apis<K: Kind>(scope: &Scope, client: &Client) -> Vec<Api<Partial<K
     if K::CLUSTER_WIDE { vec![Api::all(client.clone())] } else { scope.apis(client) }
 }
 
-/// What a watch reports to its caller: an event, or a failure.
+/// The report of a watch to its caller: an event, or a failure.
 pub(super) enum Update<O> {
     /// The API server has sent an event: a change of an object, or a part of a list.
     Event(watcher::Event<O>),

@@ -80,11 +80,11 @@ pub fn redact_literals(message: &str) -> String {
     message.to_owned()
 }
 
-/// How serde's messages show values (`serde::de::Unexpected`): for each kind of value, the word before the value, and
-/// the quote around it.
+/// The format of values in serde's messages (`serde::de::Unexpected`): for each kind of value, the word before the
+/// value, and the quote around it.
 const KINDS: [(&str, &str); 5] =
     [("string ", "\""), ("character ", "`"), ("integer ", "`"), ("floating point ", "`"), ("boolean ", "`")];
-/// How serde's messages show the name of an enum variant: with no word before it, and in backticks.
+/// The format of the name of an enum variant in serde's messages: with no word before it, and in backticks.
 const VARIANT: [(&str, &str); 1] = [("", "`")];
 
 #[cfg(test)]

@@ -16,11 +16,11 @@ pub struct Error {
     pub line: u64,
     /// The column of the problem, counted from 1; 0 if unknown.
     pub column: u64,
-    /// What is wrong. The message contains no values, because values may be secrets.
+    /// The description of the problem. The message contains no values, because values may be secrets.
     pub message: String,
 }
 
-/// Reads YAML. Where YAML 1.1 and 1.2 differ, reads the text as helm does: for example, `0644` is octal.
+/// Reads YAML. If YAML 1.1 and 1.2 differ, the function reads the text as helm does: for example, `0644` is octal.
 ///
 /// A key that occurs twice in a map is an error.
 ///

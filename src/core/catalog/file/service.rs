@@ -90,7 +90,8 @@ pub struct Release {
     /// to find the test results. The cloud's status reports whether the last test run succeeded.
     #[serde(default)]
     pub tests: BTreeMap<String, String>,
-    /// Which nodes are hypervisors, and which `CronJob` registers them in Nova; set only for the release nova.
+    /// The component with a pod on each hypervisor, and the `CronJob` that registers hypervisors in Nova; set only for
+    /// the release nova.
     #[serde(default)]
     pub hosts: Option<Hosts>,
     /// The `DaemonSets` for which the chart accepts values that apply to some nodes only.
@@ -150,7 +151,7 @@ pub struct Release {
     pub fragments: Vec<OwnFragment>,
 }
 
-/// Which nodes are hypervisors, and which `CronJob` registers them in Nova.
+/// The component with a pod on each hypervisor, and the `CronJob` that registers hypervisors in Nova.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Hosts {
@@ -283,8 +284,8 @@ pub struct Credential {
     /// A one-line description of the credential.
     #[serde(default)]
     pub description: String,
-    /// What a person must do to replace the credential, in addition to writing the new credential to the Secret; or the
-    /// reason why the credential must never change. Empty if the next upgrade does everything else.
+    /// The steps that a person must take to replace the credential, in addition to writing the new credential to the
+    /// Secret; or the reason why the credential must never change. Empty if the next upgrade does everything else.
     #[serde(default)]
     pub rotation: String,
     /// Whether the user must provide the credential if its service runs outside of the cluster.

@@ -30,7 +30,7 @@ pub struct ServiceOption {
     pub deprecated: Option<String>,
     /// Why the service deprecates the option, as a sentence; empty if unknown.
     why: String,
-    /// What the option does; empty if unknown.
+    /// The effect of the option; empty if unknown.
     pub help: String,
     /// The OpenStack releases that have this option; empty if every OpenStack release that the file describes has it.
     #[serde(rename = "in")]

@@ -13,7 +13,7 @@ use crate::catalog::{Component, Form, Release};
 use crate::release::NO_SPLIT;
 use osdpl_values::{CollectSorted, Values, canonical, digest, get};
 
-/// How a chart splits the `DaemonSets` of a release by node, according to the values of the release.
+/// The way in which a chart splits the `DaemonSets` of a release by node, according to the values of the release.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeSplit {
     /// The digest of the labels and host names by which the chart splits the `DaemonSets`, as 16 hexadecimal digits;

@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::super::{ChartSource, now};
-use super::target;
 use osdpl_core::api::{ComponentHealth, OpenStackDeployment, OpenStackDeploymentSpec, reason};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Blocked, ChartInfo, Selection};
 use osdpl_core::endpoint::COMPONENT as ENDPOINT_COMPONENT;
 use osdpl_core::observed::{EndpointProbe, Liveness, Observed, ReleaseKey, RunningHelm};
 use osdpl_core::release::{Status, Verb};
-use osdpl_decide::{Assumed, Crds, Snapshot};
+use osdpl_decide::{Assumed, Crds, Snapshot, Target, target};
 use osdpl_values::CollectSorted;
 
 /// The data from which the preview assumes what `osdpl plan` can't observe: the operator's charts, its helm processes,
@@ -39,7 +38,7 @@ impl Assumptions<'_> {
     /// Returns the major version of the operator's helm, and the charts that the preview assumes. Adds to `unknown` the
     /// facts that it can't determine.
     pub(super) async fn resolve(&self, snapshot: &Snapshot, unknown: &mut Vec<String>) -> (u64, Assumed) {
-        let (spec, selection, observed) = target(snapshot);
+        let Target { spec, selection, observed } = target(snapshot);
         if selection.is_refused() || snapshot.deployment.metadata.deletion_timestamp.is_some() {
             return (4, Assumed::default());
         }
@@ -58,7 +57,7 @@ impl Assumptions<'_> {
     /// Adds to a snapshot the helm processes that the operator probably runs, and the results of the operator's API
     /// probes.
     pub(super) fn add_reported_state(&self, snapshot: &mut Snapshot) {
-        let (_, selection, _) = target(snapshot);
+        let Target { selection, .. } = target(snapshot);
         add_running_helm(&mut snapshot.observed, self.live, &selection);
         snapshot.observed.endpoints = Arc::new(self.reported_endpoints(&selection.releases));
     }

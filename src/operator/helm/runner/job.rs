@@ -20,7 +20,7 @@ pub struct Config {
     /// The number of processors. A plan lets at most this number of helm processes render charts at the same time,
     /// because more of them would finish no earlier.
     pub cores: usize,
-    /// How long a helm process may run after SIGTERM before it gets SIGKILL.
+    /// The time for which a helm process may run after SIGTERM before it gets SIGKILL.
     pub grace: Duration,
     /// The program through which the Runner starts helm, so that helm ends when the operator ends. Usually, this
     /// program is osdpl itself ([`exec::SELF_PATH`](crate::helm::exec::SELF_PATH)). With `None`, the Runner starts helm

@@ -17,7 +17,7 @@ use crate::tasks::watch::describe_error;
 use osdpl_core::drift::{DriftedObject, ExpectedFields, ObjectId, ToleratedChanges, WriterTrace, detect_drift};
 use osdpl_core::observed::{ObservedDrift, ObservedRelease, ReleaseKey};
 
-/// What the task does in a check. [`Problems`] shows this text if the check fails.
+/// The description of the task's work in a check. [`Problems`] shows this text if the check fails.
 const READING: &str = "reading objects of releases";
 
 /// A check of one object that looks changed: has it drifted from its release?

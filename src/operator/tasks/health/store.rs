@@ -105,12 +105,12 @@ pub(super) struct Store {
     pub(super) nodes: Vec<WatchCache<(Readiness, Node)>>,
     /// The time at which each `NotReady` node became `NotReady`; [`NodeTimes`] says what a restart loses.
     pub(super) node_times: NodeTimes,
-    /// How long a node can be `NotReady` before osdpl regards the node as missing.
+    /// The time for which a node can be `NotReady` before osdpl regards the node as missing.
     pub(super) grace: Duration,
     /// The time of the assessment. A node is missing if, at this time, it has been `NotReady` for longer than `grace`.
     pub(super) now: Timestamp,
-    /// What pods require before they become ready, such as the objects that they mount. Pods with the same requirements
-    /// share one copy.
+    /// The requirements of the pods that are not ready, such as the objects that the pods mount. Pods with the same
+    /// requirements share one copy.
     pub(super) shared: Templates,
     /// The logs of failed containers, by the uid of the pod.
     ///

@@ -20,14 +20,15 @@ use osdpl_core::observed::{RecordBody, ReleaseKey};
 use osdpl_core::release::{RecordMeta, RevisionOrigin};
 use osdpl_core::scrub::Scrubber;
 
-/// What the task does, for its reports to [`Problems`] about failed fetches of record bodies.
+/// The description of the task's work, for its reports to [`Problems`] about failed fetches of record bodies.
 const READING: &str = "reading release records";
 
 /// The maximum total size of the stored record bodies in memory, in bytes. The bodies of all records of a cloud with
 /// all services need much less.
 const CAPACITY: usize = 64 << 20;
 
-/// What the task keeps of the body of a release's newest record, and the state of the request that fetches the record.
+/// The data that the task keeps of the body of a release's newest record, and the state of the request that fetches the
+/// record.
 ///
 /// The task keeps them, because a body takes tens of milliseconds to fetch and decode. After a restart of the operator,
 /// the task fetches all bodies before it publishes its first result.

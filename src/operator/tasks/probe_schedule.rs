@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Found, Wanted};
 use osdpl_core::endpoint::{Target, Types};
 use osdpl_core::observed::{EndpointProbe, ReleaseKey};
 use osdpl_values::CollectSorted;
@@ -12,16 +11,22 @@ use osdpl_values::CollectSorted;
 /// The delay until the next probe of an API that has responded with a fault.
 const RETRY_PERIOD: Duration = Duration::from_secs(5);
 
-/// How many times in a row an API must respond with a fault before the task reports the fault.
+/// The number of times in a row that an API must respond with a fault before the task reports the fault.
 ///
 /// One fault is not enough, because the first response after a rollout may come from a proxy instead of the service.
 const FAULT_THRESHOLD: u32 = 2;
 
-/// How long the task caches Keystone's service catalogue.
+/// The time for which the task caches Keystone's service catalogue.
 ///
 /// The time can be long, because the service catalogue changes only when an OpenStack service is added or removed. The
 /// APIs to probe then change, too, and the task requests the service catalogue at once.
 const CATALOGUE_TTL: Duration = Duration::from_mins(10);
+
+/// The APIs to probe, by release. Each pass sets them.
+pub(super) type Wanted = BTreeMap<ReleaseKey, Target>;
+
+/// The results of the latest probes, by release.
+pub(super) type Found = BTreeMap<ReleaseKey, EndpointProbe>;
 
 /// The result of probing an API.
 #[derive(Clone, Debug, PartialEq)]

@@ -16,7 +16,7 @@ const BOOLEANS: [&str; 8] = ["true", "1", "on", "yes", "false", "0", "off", "no"
 /// The maximum number of choices that a message lists.
 const LISTED: usize = 12;
 
-/// How the value of an option appears in the configuration file.
+/// The form in which the value of an option appears in the configuration file.
 enum Written {
     /// One line.
     Line(String),

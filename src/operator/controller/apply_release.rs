@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::memory::Memory;
-use super::super::read::SKIPPED_HOOKS;
-use super::super::{Context, now};
-use super::Outcome;
+use super::memory::Memory;
+use super::read::SKIPPED_HOOKS;
+use super::{Context, now};
 use crate::cluster::Error;
 use crate::helm::{ApplyMode, Job, JobRejection, Operation, Runner, StopReason, Uninstall, Upgrade};
 use crate::lease::Leadership;
@@ -21,7 +20,7 @@ use osdpl_core::release::{
 };
 use osdpl_decide::Plan;
 
-/// How long a helm process may run before osdpl stops it, as a multiple of the timeout of one hook.
+/// The time after which osdpl stops a helm process, as a multiple of the timeout of one hook.
 const DEADLINE_HOOKS: u32 = 8;
 
 /// The timeout of `helm uninstall` for the deletion of a release's objects, and for each hook.
@@ -39,16 +38,22 @@ pub(super) struct ReleaseStep<'a> {
 impl Context {
     /// Executes the action that the plan chose for a release. If the action fails, this function stores the error in
     /// `memory`, and a later pass retries the action after a backoff.
+    ///
+    /// `prerequisites` contains an error if this pass could not create the release's namespace or write its CRDs. The
+    /// function then does not upgrade the release.
+    ///
+    /// Returns whether helm runs; [`Context::start_helm`] describes the results. Returns `None` for an action without
+    /// helm, or if the action failed before the start of helm.
     pub(super) async fn take_step(
         &self,
         plan: &Plan,
         step: ReleaseStep<'_>,
+        prerequisites: Result<(), Error>,
         memory: &mut Memory,
-        outcome: &mut Outcome,
-    ) {
+    ) -> Option<bool> {
         let ReleaseStep { name, key, action } = step;
-        let result = self.try_step(plan, step, memory, outcome).await;
-        if matches!(action, Action::Upgrade { .. }) && outcome.helm_started.get(name) == Some(&true) {
+        let result = self.try_step(plan, step, prerequisites, memory).await;
+        if matches!((action, &result), (Action::Upgrade { .. }, Ok(Some(true)))) {
             if plan.repairs.contains(name) {
                 memory.kept.repairing.insert(name.to_owned());
             }
@@ -57,18 +62,19 @@ impl Context {
                 memory.count_repair(key);
             }
         }
-        if let Err(error) = result {
+        result.unwrap_or_else(|error| {
             memory.count_step_failure(key, action, plan.desired.releases.get(name), error.to_string());
-        }
+            None
+        })
     }
 
     async fn try_step(
         &self,
         plan: &Plan,
         step: ReleaseStep<'_>,
+        prerequisites: Result<(), Error>,
         memory: &mut Memory,
-        outcome: &mut Outcome,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<bool>, Error> {
         let ReleaseStep { name, key, action } = step;
         let observed = plan.observed.releases.get(key);
         let revision = observed.map_or(0, |observed| observed.revision);
@@ -77,7 +83,7 @@ impl Context {
                 self.runner.stop(key, StopReason::Requested);
             }
             Action::Unlock => {
-                let Some(observed) = observed else { return Ok(()) };
+                let Some(observed) = observed else { return Ok(None) };
                 let result = self.cluster.unlock(key, observed).await?;
                 tracing::info!(release = %key, result, "unlocked the release");
             }
@@ -86,7 +92,7 @@ impl Context {
                 tracing::info!(release = %key, records, "removed osdpl's labels from the release records");
             }
             Action::Adopt { in_sync } => {
-                let Some(release) = plan.desired.releases.get(name) else { return Ok(()) };
+                let Some(release) = plan.desired.releases.get(name) else { return Ok(None) };
                 // Another tool made the failed revisions. Mark them as cleaned up, so that osdpl deletes none of their
                 // objects.
                 for past in observed.into_iter().filter(|observed| !observed.is_ours()).flat_map(failed_revisions) {
@@ -97,16 +103,15 @@ impl Context {
                 tracing::info!(release = %key, revision, in_sync, is_labelled, "adopted the release");
             }
             Action::Upgrade { delete_jobs, skip_hooks } => {
-                outcome.check_prerequisites(key)?;
-                let Some(release) = plan.desired.releases.get(name) else { return Ok(()) };
+                prerequisites?;
+                let Some(release) = plan.desired.releases.get(name) else { return Ok(None) };
                 // Do nothing if the chart has changed since osdpl made the plan: the values might not fit the new
                 // chart. The next pass decides again.
                 let digest = release.chart_digest.as_deref().unwrap_or_default();
-                let Some(chart) = self.charts.chart(name, digest) else { return Ok(()) };
+                let Some(chart) = self.charts.chart(name, digest) else { return Ok(None) };
                 self.cluster.delete_jobs(key, delete_jobs).await?;
                 let upgrade = Upgrade { skip_hooks: *skip_hooks, ..build_upgrade(name, release, chart.path) };
-                let is_started = self.start_upgrade(release, upgrade, revision, memory);
-                outcome.helm_started.extend(is_started.map(|is_started| (name.to_owned(), is_started)));
+                return Ok(self.start_upgrade(release, upgrade, revision, memory));
             }
             Action::Uninstall { skip_hooks } => {
                 let uninstall = Uninstall { timeout: UNINSTALL_TIMEOUT, hooks: !skip_hooks };
@@ -115,10 +120,10 @@ impl Context {
                 if is_started == Some(true) && *skip_hooks {
                     memory.started.insert(key.clone(), SKIPPED_HOOKS.to_owned());
                 }
-                outcome.helm_started.extend(is_started.map(|is_started| (name.to_owned(), is_started)));
+                return Ok(is_started);
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Returns the labels with which osdpl adopts a release, for the record of a revision that another tool made.
