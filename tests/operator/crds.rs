@@ -8,12 +8,10 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use osdpl_core::api::{MANAGER, OpenStackDeployment, reason};
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 use crate::approval::copy;
 use crate::cloud::{StatusAccess, services, with_values};
-use crate::forged::REFUSALS;
-use crate::proxy::{Answer, Proxy};
+use crate::proxy::{Answer, Proxy, REFUSALS};
 use crate::world::{World, run_test, with_timeout};
 
 /// The CRD of a test. CRDs are cluster-scoped. So the CRD's group contains the test's namespace, which makes the group
@@ -125,14 +123,7 @@ fn crds_are_written_only_after_the_status_names_the_release() {
         world.apply(&spec).await;
         world.until_reason(reason::PAUSED).await;
 
-        let (refused, mut count) = watch::channel(0_usize);
-        proxy.set_rule(move |request| {
-            if !request.is_status_write() {
-                return Answer::Forward;
-            }
-            refused.send_modify(|count| *count += 1);
-            Answer::Refuse(503)
-        });
+        let mut count = proxy.refuse_status_writes();
         spec["paused"] = json!(false);
         world.apply(&spec).await;
         let planned = format!("apply CustomResourceDefinition {}", crd.name);

@@ -10,11 +10,10 @@ use kube::{Api, ResourceExt};
 use osdpl_core::api::{APPROVE, OpenStackDeployment, reason};
 use osdpl_core::release::{SECRET_KEY, SECRET_TYPE};
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 use crate::cloud::{StatusAccess, services, with_values};
 use crate::interrupted::KEYSTONE;
-use crate::proxy::{Answer, Proxy};
+use crate::proxy::{Answer, Proxy, REFUSALS};
 use crate::world::{World, run_test, with_timeout};
 
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
@@ -297,10 +296,6 @@ fn forged_record_does_not_redirect_endpoints() {
     });
 }
 
-/// The number of status writes that the API server refuses in tests of what the operator does before such a write. The
-/// operator sends a refused write four times in a pass, so this number includes writes of a second pass.
-pub const REFUSALS: usize = 6;
-
 #[test]
 fn helm_starts_only_after_the_status_names_the_release() {
     run_test("unrecorded", async |world| {
@@ -312,14 +307,7 @@ fn helm_starts_only_after_the_status_names_the_release() {
         world.apply(&spec).await;
         world.until_reason(reason::PAUSED).await;
 
-        let (refused, mut count) = watch::channel(0);
-        proxy.set_rule(move |request| {
-            if !request.is_status_write() {
-                return Answer::Forward;
-            }
-            refused.send_modify(|count| *count += 1);
-            Answer::Refuse(503)
-        });
+        let mut count = proxy.refuse_status_writes();
         spec["paused"] = json!(false);
         world.apply(&spec).await;
         let enough = count.wait_for(|count| *count >= REFUSALS);

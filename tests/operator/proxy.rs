@@ -27,6 +27,7 @@ use rcgen::{CertificateParams, KeyPair};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -35,6 +36,10 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::world::World;
+
+/// The number of status writes that the API server refuses in tests of what the operator does before such a write. The
+/// operator sends a refused write four times in a pass, so this number includes writes of a second pass.
+pub const REFUSALS: usize = 6;
 
 /// A running proxy. When this value is dropped, all of its connections are closed.
 pub struct Proxy {
@@ -106,6 +111,19 @@ impl Proxy {
         });
         let server = tokio::spawn(accept(listener, Arc::clone(&shared)));
         Self { kubeconfig: path, shared, server }
+    }
+
+    /// Refuses all writes of the status with 503. The returned receiver contains the number of refused writes.
+    pub fn refuse_status_writes(&self) -> watch::Receiver<usize> {
+        let (refused, count) = watch::channel(0);
+        self.set_rule(move |request| {
+            if !request.is_status_write() {
+                return Answer::Forward;
+            }
+            refused.send_modify(|count| *count += 1);
+            Answer::Refuse(503)
+        });
+        count
     }
 
     /// Sets the rule for all requests that arrive from now on.
