@@ -92,14 +92,28 @@ fn read(file: &str) -> String {
     std::fs::read_to_string(root().join(file)).unwrap()
 }
 
+/// Removes declarations of test modules, and an inline test module, which Clippy accepts only at the end of a file.
+fn without_tests(text: &str) -> String {
+    let mut parts = text.split("\n#[cfg(test)]\n");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (item, rest) = part.split_once('\n').unwrap_or((part, ""));
+        match item.contains("mod ") {
+            true if item.ends_with('{') => break,
+            true => {}
+            false => kept.extend(["\n", item]),
+        }
+        kept.extend(["\n", rest]);
+    }
+    kept
+}
+
 /// Returns the code of a file without comments and unit tests; an empty string for a file that contains only tests.
 fn code(file: &str) -> String {
     if file.ends_with("tests.rs") || file.contains("/tests/") {
         return String::new();
     }
-    let text = read(file);
-    let text = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
-    text.lines().fold(String::new(), |mut code, line| {
+    without_tests(&read(file)).lines().fold(String::new(), |mut code, line| {
         let _ = writeln!(code, "{}", line.split("//").next().unwrap_or_default());
         code
     })

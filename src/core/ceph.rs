@@ -12,6 +12,7 @@ mod gateway;
 mod key;
 mod mirantis;
 mod monitors;
+mod not_ready;
 mod objects;
 mod problem;
 mod rook;
@@ -22,13 +23,14 @@ mod variables;
 
 use std::collections::BTreeMap;
 
-pub use declared::{DeclaredCeph, NotReady, read_declared_ceph};
+pub use declared::{DeclaredCeph, read_declared_ceph};
 pub use example::{example, example_gateway};
 pub use external::external;
 pub use gateway::{Gateway, Url};
 pub use key::CephxKey;
 pub(crate) use mirantis::mirantis;
 pub use monitors::Monitors;
+pub use not_ready::NotReady;
 pub use objects::{Kind, Object, chart_owned_secrets, desired_objects, mountable_objects};
 pub use problem::{SecretError, ValueError};
 pub use rook::{Cluster, ENDPOINTS, Manifest, RookSettings, consumers, contains};
