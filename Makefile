@@ -14,7 +14,7 @@ MDBOOK_VERSION := 0.5.4
 # There are more threads than processors, because integration tests mostly wait for their control planes.
 TEST_THREADS ?= $(shell echo $$(( 3 * $$(nproc) )))
 
-.PHONY: help build dist check test test-charts test-upgrade faults sweep soak fuzz lint demo demo-env demo-down real real-env real-down bench bench-scale \
+.PHONY: help build dist check test test-charts test-upgrade faults sweep soak fuzz lint demo demo-env demo-down real real-check real-env real-down bench bench-scale \
 	bench-plan times golden options docs image-root
 
 help:
@@ -40,6 +40,12 @@ real:
 	@# Build the operator's image while the programs and images of the node are built.
 	@$(REAL) prepare & prepare=$$!; $(MAKE) image-root || { kill $$prepare; exit 1; }; wait $$prepare
 	$(REAL) up --image-root target/image-root
+
+## make real-check test the cloud of the current kubeconfig: wait until it is Ready, boot an instance, and so on
+real-check:
+	$(CARGO) build -q -p osdpl --bins
+	"$${CARGO_TARGET_DIR:-target}/debug/osdpl" wait
+	"$${CARGO_TARGET_DIR:-target}/debug/osdpl" smoke
 
 ## make real-env    print the environment of the real cloud: eval "$$(make -s real-env)"
 real-env:

@@ -59,13 +59,23 @@ impl ClusterOption {
 
     /// Returns a client for the selected cluster; by default, the cluster that kubectl would use.
     pub(crate) async fn client(&self) -> anyhow::Result<kube::Client> {
+        self.bounded_client(Bounds { gives_up: true, ..Bounds::new(self.timeout()) }).await
+    }
+
+    /// Returns a client for requests that the API server forwards to Services. A Service that takes longer than
+    /// `timeout` does not keep the client from sending further requests.
+    pub(crate) async fn patient_client(&self, timeout: Duration) -> anyhow::Result<kube::Client> {
+        self.bounded_client(Bounds { pauses: &[], ..Bounds::new(timeout) }).await
+    }
+
+    async fn bounded_client(&self, bounds: Bounds) -> anyhow::Result<kube::Client> {
         let mut config = self.config().await?;
         remember_server(&config, "--kubeconfig, --context");
         let timeout = self.timeout();
         config.connect_timeout = Some(timeout);
-        let bounds = Bounds { gives_up: true, ..Bounds::new(timeout) };
-        let client = create_clients(config, timeout, move |config| connect(config, timeout, Buffers::Growing)).await?;
-        Ok(bounded(client, bounds))
+        let read_timeout = bounds.timeout;
+        let create = move |config| connect(config, read_timeout, Buffers::Growing);
+        Ok(bounded(create_clients(config, timeout, create).await?, bounds))
     }
 
     /// Returns the time limit of each request to the API server.

@@ -24,6 +24,7 @@ mod explain;
 mod finding_output;
 mod forget;
 mod input;
+mod keystone;
 mod kubeconfig;
 mod limited_pull;
 mod live;
@@ -39,6 +40,7 @@ mod preset_comparison;
 pub mod reference;
 mod render;
 mod shell;
+mod smoke;
 mod status;
 mod test;
 mod validate;
@@ -148,6 +150,14 @@ enum Command {
     /// osdpl reads Keystone's release record (a Secret) with your permissions. Without --show-secrets, the output does
     /// not contain the password: the shell that evaluates the output runs osdpl again to get it.
     Openrc(openrc::Arguments),
+    /// Test the cloud as its users would: upload an image, start an instance, and so on; then delete these objects.
+    ///
+    /// The steps and the services that they need are in values/smoke.yaml. The command logs in as the cloud's
+    /// administrator, and reads the password with your permissions, as `osdpl openrc` does. It reaches internal
+    /// endpoints through the API server, for which you need the right to use services/proxy in the namespaces of the
+    /// cloud. Exits with code 0 if no step fails and osdpl has deleted its objects, 1 if not, 2 if a file can't be
+    /// read.
+    Smoke(smoke::Arguments),
     /// Wait until the cloud is Ready.
     ///
     /// Exits with code 0 if the cloud is Ready, 1 after the timeout, 2 if the cloud needs manual intervention.
@@ -263,6 +273,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         // because their code 2 means that something is not ready, or that the cloud needs manual intervention.
         Command::Why(arguments) => Ok(arguments.run().await.unwrap_or_else(|error| print_failure(&error))),
         Command::Openrc(arguments) => arguments.run().await,
+        Command::Smoke(arguments) => Box::pin(arguments.run()).await,
         Command::Wait(arguments) => Ok(arguments.run().await.unwrap_or_else(|error| print_failure(&error))),
         Command::Charts(arguments) => arguments.run().await.map(|()| ExitCode::SUCCESS),
         Command::Completions(arguments) => Ok(arguments.run(Arguments::command())),

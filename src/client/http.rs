@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
-use hyper::{Method, Request, header};
+use hyper::body::{Body, Bytes};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -28,6 +28,9 @@ const MAX_BODY: usize = 4 << 20;
 
 /// The value of the request header `User-Agent`.
 const AGENT: &str = concat!("osdpl/", env!("CARGO_PKG_VERSION"));
+
+/// The media type of the bodies of requests and responses, unless the caller's headers name another one.
+const JSON: &str = "application/json";
 
 /// The response header in which Keystone returns a token (Identity API v3).
 const SUBJECT_TOKEN: &str = "x-subject-token";
@@ -70,7 +73,7 @@ impl fmt::Debug for Permit {
 }
 
 /// The headers of a request, each with its name and its value. The values can be secret.
-type Headers = [(&'static str, String)];
+pub(crate) type Headers = [(&'static str, String)];
 
 /// An HTTP client, which uses a new connection for each request.
 pub struct Http {
@@ -151,12 +154,42 @@ impl Http {
 }
 
 fn request(url: &Url, method: Method, headers: &Headers, body: Vec<u8>) -> Result<Request<Full<Bytes>>, ProbeResponse> {
-    let request =
-        Request::builder().method(method).uri(&url.path).header(header::HOST, format!("{}:{}", url.host, url.port));
-    let request = request.header(header::USER_AGENT, AGENT).header(header::ACCEPT, "application/json");
-    let request = request.header(header::CONTENT_TYPE, "application/json").header(header::CONNECTION, "close");
+    let host = url.authority();
+    let defaults = [
+        ("host", host.as_str()),
+        ("user-agent", AGENT),
+        ("accept", JSON),
+        ("content-type", JSON),
+        ("connection", "close"),
+    ];
+    let is_set = |name: &str| headers.iter().any(|(set, _)| set.eq_ignore_ascii_case(name));
+    let defaults = defaults.into_iter().filter(|(name, _)| !is_set(name));
+    let request = Request::builder().method(method).uri(&url.path);
+    let request = defaults.fold(request, |request, (name, value)| request.header(name, value));
     let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
     request.body(Full::from(body)).map_err(|error| ProbeResponse::Broken(error.to_string()))
+}
+
+/// Reads a response.
+///
+/// # Errors
+/// Returns an error if the body is too large, or if the connection breaks.
+pub(crate) async fn read<B>(response: Response<B>) -> Result<ProbeResponse, ProbeResponse>
+where
+    B: Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let status = response.status();
+    let token = response.headers().get(SUBJECT_TOKEN).and_then(|token| token.to_str().ok()).map(Token::new);
+    let text = format!("{} {}", status.as_u16(), status.canonical_reason().unwrap_or_default());
+    let body = Limited::new(response.into_body(), MAX_BODY).collect().await;
+    let body = body.map_err(|error| ProbeResponse::Broken(format!("its response can't be read: {error}")))?;
+    Ok(ProbeResponse::Status {
+        code: status.as_u16(),
+        text: text.trim_end().into(),
+        body: body.to_bytes().into(),
+        token,
+    })
 }
 
 async fn exchange(
@@ -165,20 +198,7 @@ async fn exchange(
 ) -> Result<ProbeResponse, ProbeResponse> {
     let broken = |error: hyper::Error| ProbeResponse::Broken(format!("no HTTP: {error}"));
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    let response = async {
-        let response = sender.send_request(request).await.map_err(broken)?;
-        let status = response.status();
-        let token = response.headers().get(SUBJECT_TOKEN).and_then(|token| token.to_str().ok()).map(Token::new);
-        let text = format!("{} {}", status.as_u16(), status.canonical_reason().unwrap_or_default());
-        let body = Limited::new(response.into_body(), MAX_BODY).collect().await;
-        let body = body.map_err(|error| ProbeResponse::Broken(format!("its response can't be read: {error}")))?;
-        Ok(ProbeResponse::Status {
-            code: status.as_u16(),
-            text: text.trim_end().into(),
-            body: body.to_bytes().into(),
-            token,
-        })
-    };
+    let response = async { read(sender.send_request(request).await.map_err(broken)?).await };
     // hyper transfers data only while its `connection` future is polled. So poll this future and `response` together.
     let (mut response, mut connection) = (std::pin::pin!(response), std::pin::pin!(connection));
     tokio::select! {
@@ -192,11 +212,12 @@ fn connector(ca: &[u8]) -> Result<TlsConnector, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     for certificate in CertificateDer::pem_slice_iter(ca) {
-        let certificate = certificate
-            .map_err(|error| format!("the CA file (OSDPL_PROBE_CA) contains an invalid certificate: {error}"))?;
-        roots
-            .add(certificate)
-            .map_err(|error| format!("the CA file (OSDPL_PROBE_CA) contains an unusable certificate: {error}"))?;
+        let certificate = certificate.map_err(|error| {
+            format!("the file with CA certificates (OSDPL_PROBE_CA or --ca) contains an invalid certificate: {error}")
+        })?;
+        roots.add(certificate).map_err(|error| {
+            format!("the file with CA certificates (OSDPL_PROBE_CA or --ca) contains an unusable certificate: {error}")
+        })?;
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();

@@ -5,7 +5,7 @@
 //! * the namespaces in which the operator has rights
 //! * a wrapper for resources that osdpl may be unable to parse
 //! * a function that lists metadata page by page
-//! * an HTTP client, and a resolver of host names
+//! * an HTTP client, a resolver of host names, and requests to Services through the API server
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -19,6 +19,7 @@ mod requests;
 mod resolve;
 mod runtime;
 mod scope;
+mod service;
 mod stored;
 
 pub use controller::run_controller;
@@ -29,4 +30,5 @@ pub use requests::{Bounds, Buffers, Check, REQUEST_TIMEOUT, bounded, connect};
 pub use resolve::resolve;
 pub use runtime::runtime;
 pub use scope::Scope;
+pub use service::send_to_service;
 pub use stored::Stored;

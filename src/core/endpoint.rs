@@ -1,9 +1,10 @@
 //! Determines which OpenStack APIs the operator probes, and what a response says about the health of an API.
 //!
 //! ```text
-//! target      the APIs to probe, and the URL of each API
-//! response    whether the response of a probed API is as expected
-//! keystone    Keystone's API version, its tokens and its service catalogue
+//! target           the APIs to probe, and the URL of each API
+//! response         whether the response of a probed API is as expected
+//! keystone         Keystone's API version, its tokens and the API types of its service catalogue
+//! service_catalog  the URL of each API in Keystone's service catalogue
 //! ```
 //!
 //! A release whose API the operator probes is ready only if the API responds as expected. An API that the operator
@@ -14,12 +15,14 @@
 
 mod keystone;
 mod response;
+mod service_catalog;
 mod target;
 
 use std::collections::BTreeMap;
 
 pub use keystone::{Login, Token, Types, service_types};
 pub use response::{ProbeResponse, find_fault};
+pub use service_catalog::{ServiceCatalog, service_catalog};
 pub use target::{Interface, Target, Url, internal, targets, url};
 
 use crate::api::{CauseObject, ComponentHealth, ComponentStatus};

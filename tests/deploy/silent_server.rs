@@ -195,6 +195,7 @@ fn commands_end_if_the_server_never_responds() {
         &["detach", "--all"],
         &["forget", "node-1"],
         &["openrc"],
+        &["smoke"],
         &["adopt", "keystone"],
         &["explain", "keystone", "pod.replicas.api"],
         &["catalog", "--namespace", "site"],

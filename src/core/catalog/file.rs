@@ -16,6 +16,8 @@
 //! | `values/options/<chart>.<path>.json` | [`super::Options`] |
 //! | `presets/<preset>.yaml` | [`Preset`] |
 //!
+//! Only the command line reads `values/smoke.yaml`, the steps of `osdpl smoke`.
+//!
 //! Conditions (`when`) and expressions in values (`${…}`) are CEL. Both can read the variables `spec`, `features`,
 //! `openstack`, `services` and `releases`. The conditions of fragments, and expressions in values, can also read `ceph`
 //! (see [`crate::ceph::variables`]), `facts` (recorded by Jobs of releases, see [`Release::facts`]) and `release`. Only

@@ -56,10 +56,46 @@ pub struct Url {
     pub path: String,
 }
 
+impl Url {
+    /// Parses an absolute URL; `None` if its scheme is neither `http` nor `https`, or if it has no host.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (scheme, rest) = text.split_once("://")?;
+        let (tls, default_port) = match scheme {
+            "http" => (false, 80),
+            "https" => (true, 443),
+            _ => return None,
+        };
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        // An IPv6 address is in brackets, and contains colons.
+        let (host, port) = match authority.strip_prefix('[').and_then(|address| address.split_once(']')) {
+            Some((address, port)) => (address, port.strip_prefix(':')),
+            None => authority.split_once(':').map_or((authority, None), |(host, port)| (host, Some(port))),
+        };
+        let port = port.map_or(Some(default_port), |port| port.parse().ok())?;
+        let path = if path.is_empty() { "/" } else { path };
+        (!host.is_empty()).then(|| Self { tls, host: host.to_owned(), port, path: path.to_owned() })
+    }
+
+    /// Returns the host and the port as in a URL: `keystone.example.org:443`, or `[fd00::1]:443` for an IPv6 address.
+    pub fn authority(&self) -> String {
+        let Self { host, port, .. } = self;
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    }
+
+    /// Returns the name and the namespace of the Kubernetes Service that the host name belongs to, as in
+    /// `keystone-api.openstack.svc.cluster.local`; `None` for other hosts.
+    ///
+    /// Source: <https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#services>
+    pub fn service(&self) -> Option<(&str, &str)> {
+        let mut labels = self.host.split('.');
+        let (name, namespace) = (labels.next()?, labels.next()?);
+        labels.next().filter(|label| *label == "svc").map(|_| (name, namespace))
+    }
+}
+
 impl fmt::Display for Url {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { tls, host, port, path } = self;
-        write!(formatter, "http{}://{host}:{port}{path}", if *tls { "s" } else { "" })
+        write!(formatter, "http{}://{}{}", if self.tls { "s" } else { "" }, self.authority(), self.path)
     }
 }
 

@@ -78,13 +78,15 @@ impl Error {
 /// Returns the error message in an API's response body, as one line; `None` if the body has no message.
 ///
 /// Nova writes `{"conflictingRequest": {"message": …}}` and Neutron `{"NeutronError": {"message": …}}`. An API that
-/// does not support the requested version writes `{"errors": [{"detail": …}]}`.
+/// does not support the requested version writes `{"errors": [{"detail": …}]}`. Barbican writes `{"description": …}`,
+/// and Designate and the Kubernetes API server write `{"message": …}`.
 pub fn error_message(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
-    let text = body.as_object()?.values().find_map(|inner| {
+    let nested = body.as_object()?.values().find_map(|inner| {
         let inner = inner.get(0).unwrap_or(inner);
         inner.get("message").or_else(|| inner.get("detail"))?.as_str()
-    })?;
+    });
+    let text = nested.or_else(|| body.get("message").or_else(|| body.get("description"))?.as_str())?;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let short: String = text.chars().take(MAX_MESSAGE).collect();
     (!short.is_empty()).then(|| if short.len() < text.len() { format!("{short} …") } else { short })

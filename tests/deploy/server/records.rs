@@ -36,6 +36,7 @@ fn commands_skip_a_malformed_release_record() {
     for (command, expected) in [
         ("adopt", "no release in namespace records uses a chart of the catalogue"),
         ("openrc", "cloud has no release of Keystone yet"),
+        ("smoke", "cloud has no release of Keystone yet"),
     ] {
         let errors = osdpl_fails(&[command]);
         let warning = "warning: osdpl skips a release record: secret records/nameless has the type of a helm release \
