@@ -221,6 +221,8 @@ fn plans_list_the_transfer_of_crds() {
         let installed =
             world.writes_what_it_plans(began, "install with CRDs that the uninstall of a release has left").await;
         assert!(kinds(&installed).contains("customresourcedefinitions"), "{installed:?}");
+        let runs = world.helm_runs();
+        assert_eq!(runs.len(), 3, "helm must run to install, uninstall and install mariadb: {runs:#?}");
     });
 }
 
@@ -259,7 +261,8 @@ fn a_paused_cloud_is_not_written_to() {
         world.until_ready().await;
         spec["paused"] = json!(true);
         world.apply(&spec).await;
-        world.until_reason(reason::PAUSED).await;
+        let cloud = world.until_reason(reason::PAUSED).await;
+        assert_eq!(cloud.condition("Paused").unwrap().status, "True");
 
         // Each of the following changes would make the operator write something if the cloud were not paused.
         let began = now();
@@ -385,7 +388,8 @@ fn paused_releases_are_not_written_to() {
         let is_upgraded = |cloud: &OpenStackDeployment| {
             let memcached = cloud.child("memcached");
             let is_paused = |release| cloud.child(release).message.starts_with("paused");
-            (memcached.ready && memcached.revision == Some(2) && is_paused("mariadb") && is_paused("ovn")).then_some(())
+            let is_upgraded = memcached.ready && memcached.revision == Some(2);
+            (is_upgraded && is_paused("mariadb") && is_paused("ovn") && !cloud.is_ready()).then_some(())
         };
         world.until("memcached is upgraded, and the paused releases wait", is_upgraded).await;
         let written = world.writes_what_it_plans(began, "two paused releases").await;

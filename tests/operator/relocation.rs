@@ -111,31 +111,6 @@ fn refuses_to_move_an_installed_release() {
 }
 
 #[test]
-fn adopts_crds_of_an_uninstalled_release() {
-    run_test("crd-owner", async |world| {
-        let elsewhere = format!("{}-data", world.namespace);
-        world.permit(&elsewhere).await;
-        let mut spec = services(&["mariadb"]);
-        let here = spec.clone();
-        spec["services"]["mariadb"]["releases"]["mariadb"] = json!({"namespace": elsewhere});
-        let _operator = world.operator().start().await;
-        world.apply(&spec).await;
-        world.until_ready().await;
-        world.delete().await;
-        world.until_gone().await;
-        world.apply(&here).await;
-        let hash = world.until_reason(reason::APPROVAL).await.status().approval.unwrap();
-        world.osdpl(&["approve", &hash]);
-        world.until_ready().await;
-        assert_eq!(
-            world.helm_runs().len(),
-            3,
-            "the operator must run helm three times for mariadb: to install, uninstall and install it again"
-        );
-    });
-}
-
-#[test]
 fn moves_a_release_by_uninstalling_it() {
     run_test("moving", async |world| {
         let _operator = world.operator().start().await;

@@ -110,40 +110,6 @@ fn missing_values_source_blocks_only_its_release() {
 }
 
 #[test]
-fn paused_releases_do_not_change() {
-    run_test("paused", async |world| {
-        let _operator = world.operator().start().await;
-        let spec = services(&["mariadb", "memcached"]);
-        world.apply(&spec).await;
-        world.until_ready().await;
-
-        let mut paused = with_values(spec.clone(), "memcached", json!({"conf": {"memcached": {"memory": 300}}}));
-        paused["paused"] = json!(true);
-        world.apply(&paused).await;
-        let cloud = world.until_reason(reason::PAUSED).await;
-        assert_eq!(cloud.condition("Paused").unwrap().status, "True");
-        assert_eq!(world.helm_runs().len(), 2);
-
-        let mut changed = with_values(paused, "mariadb", json!({"conf": {"database": {"my": "# changed"}}}));
-        changed["paused"] = json!(false);
-        changed["services"]["memcached"]["releases"]["memcached"]["paused"] = json!(true);
-        world.apply(&changed).await;
-        let cloud = world
-            .until("mariadb is upgraded", |cloud| {
-                let child = cloud.child("mariadb");
-                (child.ready && child.revision == Some(2)).then(|| cloud.clone())
-            })
-            .await;
-        assert!(cloud.child("memcached").message.starts_with("paused"), "{}", cloud.child("memcached").message);
-        assert!(!cloud.is_ready());
-        changed["services"]["memcached"]["releases"]["memcached"]["paused"] = json!(false);
-        world.apply(&changed).await;
-        assert_eq!(world.until_ready().await.child("memcached").revision, Some(2));
-        assert_eq!(world.helm_runs().len(), 4);
-    });
-}
-
-#[test]
 fn refuses_another_openstack_release() {
     run_test("release", async |world| {
         let _operator = world.operator().start().await;

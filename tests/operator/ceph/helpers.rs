@@ -56,26 +56,19 @@ impl World {
 
     /// Checks that no Ceph key is in a ConfigMap, a pod, or the values of these releases.
     pub async fn check_no_leaked_keys(&self, releases: &[&str]) {
+        let mut texts: Vec<(String, String)> = Vec::new();
+        for map in self.api::<ConfigMap>().list(&ListParams::default()).await.unwrap() {
+            texts.push((format!("ConfigMap {}", map.name_any()), format!("{:?}", map.data)));
+        }
+        for pod in self.api::<Pod>().list(&ListParams::default()).await.unwrap() {
+            texts.push((format!("pod {}", pod.name_any()), format!("{:?} {:?}", pod.spec, pod.annotations())));
+        }
+        for release in releases {
+            texts.push((format!("the values of {release}"), self.helm_values(release).to_string()));
+        }
         for key in [GLANCE, CINDER, BACKUP, SHARES, NEWER] {
-            for map in self.api::<ConfigMap>().list(&ListParams::default()).await.unwrap() {
-                assert!(
-                    !format!("{:?}", map.data).contains(key),
-                    "ConfigMap {} must not contain a Ceph key",
-                    map.name_any()
-                );
-            }
-            for pod in self.api::<Pod>().list(&ListParams::default()).await.unwrap() {
-                assert!(
-                    !format!("{:?} {:?}", pod.spec, pod.annotations()).contains(key),
-                    "pod {} must not contain a Ceph key",
-                    pod.name_any()
-                );
-            }
-            for release in releases {
-                assert!(
-                    !self.helm_values(release).to_string().contains(key),
-                    "the values of {release} must not contain a Ceph key"
-                );
+            for (place, text) in &texts {
+                assert!(!text.contains(key), "{place} must not contain a Ceph key");
             }
         }
     }
