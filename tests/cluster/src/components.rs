@@ -73,10 +73,6 @@ fn etcd(folder: &Folder, ports: Ports) -> Vec<String> {
         format!("--initial-cluster=local={peer}"),
         "--unsafe-no-fsync".into(),
         "--snapshot-count=10000".into(),
-        // By default, etcd writes its database to the disk ten times per second. etcd restores later changes from its
-        // log when it starts again.
-        "--backend-batch-interval=2s".into(),
-        "--backend-batch-limit=100000".into(),
         "--quota-backend-bytes=4294967296".into(),
         "--log-level=warn".into(),
     ]
