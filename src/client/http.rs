@@ -19,6 +19,7 @@ use tokio_rustls::rustls::{self, RootCertStore};
 
 use crate::resolve::resolve;
 use osdpl_core::endpoint::{ProbeResponse, Token, Url};
+use osdpl_core::openstack::HttpMethod;
 
 /// The maximum size of a response body, in bytes. Real responses are far smaller.
 ///
@@ -31,6 +32,9 @@ const AGENT: &str = concat!("osdpl/", env!("CARGO_PKG_VERSION"));
 
 /// The media type of the bodies of requests and responses, unless the caller's headers name another one.
 const JSON: &str = "application/json";
+
+/// The request header with a token of Keystone (Identity API v3).
+pub const TOKEN_HEADER: &str = "x-auth-token";
 
 /// The response header in which Keystone returns a token (Identity API v3).
 const SUBJECT_TOKEN: &str = "x-subject-token";
@@ -168,6 +172,16 @@ fn request(url: &Url, method: Method, headers: &Headers, body: Vec<u8>) -> Resul
     let request = defaults.fold(request, |request, (name, value)| request.header(name, value));
     let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
     request.body(Full::from(body)).map_err(|error| ProbeResponse::Broken(error.to_string()))
+}
+
+/// Returns an HTTP method as the HTTP library defines it.
+pub fn method(method: HttpMethod) -> Method {
+    match method {
+        HttpMethod::Get => Method::GET,
+        HttpMethod::Post => Method::POST,
+        HttpMethod::Put => Method::PUT,
+        HttpMethod::Delete => Method::DELETE,
+    }
 }
 
 /// Reads a response.

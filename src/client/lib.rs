@@ -24,7 +24,7 @@ mod stored;
 
 pub use controller::run_controller;
 pub use error::{Error, ErrorContext, api_message, describe_failure, explain, explain_as_operator, refusal};
-pub use http::{Http, HttpConfig, Permit};
+pub use http::{Http, HttpConfig, Permit, TOKEN_HEADER, method};
 pub use pages::list_metadata;
 pub use requests::{Bounds, Buffers, Check, REQUEST_TIMEOUT, bounded, connect};
 pub use resolve::resolve;

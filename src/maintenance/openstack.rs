@@ -5,11 +5,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::Method;
 use k8s_openapi::jiff::Timestamp;
-use osdpl_client::{Http, HttpConfig};
+use osdpl_client::{Http, HttpConfig, TOKEN_HEADER, method};
 use osdpl_core::endpoint::{ProbeResponse, Token, Url};
-use osdpl_core::openstack::{Access, Api, Call, Error, HttpMethod, error_message, neutron, nova, token_expiry};
+use osdpl_core::openstack::{Access, Api, Call, Error, error_message, neutron, nova, token_expiry};
 use tokio::sync::Mutex;
 
 /// The client replaces a token this long before the token expires. So a token that the client sends stays valid until
@@ -33,9 +32,6 @@ const MAX_PAGES: usize = 500;
 /// the requested version (406).
 const UNAUTHORIZED: u16 = 401;
 const NOT_ACCEPTABLE: u16 = 406;
-
-/// The request header with the token (Identity API v3).
-const TOKEN_HEADER: &str = "X-Auth-Token";
 
 /// A login at Keystone, whose token the client uses for several requests.
 struct Session {
@@ -223,15 +219,6 @@ fn endless(objects: &str) -> Error {
 
 fn unreachable(what: String) -> Error {
     Error::Unreachable { what, why: "connection failed".into() }
-}
-
-fn method(verb: HttpMethod) -> Method {
-    match verb {
-        HttpMethod::Get => Method::GET,
-        HttpMethod::Post => Method::POST,
-        HttpMethod::Put => Method::PUT,
-        HttpMethod::Delete => Method::DELETE,
-    }
 }
 
 fn headers(api: Api, token: &Token) -> Vec<(&'static str, String)> {

@@ -8,12 +8,9 @@ use serde_json::Value;
 
 use super::super::connect::readable;
 use super::super::keystone::KeystoneAccess;
-use osdpl_client::{Http, send_to_service};
+use osdpl_client::{Http, TOKEN_HEADER, send_to_service};
 use osdpl_core::endpoint::{Interface, ProbeResponse, ServiceCatalog, Token, Url, service_catalog};
 use osdpl_core::openstack::error_message;
-
-/// The request header with the token (Identity API v3).
-const TOKEN_HEADER: &str = "x-auth-token";
 
 /// The way to the APIs.
 ///

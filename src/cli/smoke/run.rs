@@ -3,16 +3,18 @@
 use std::fmt;
 use std::time::Duration;
 
-use hyper::Method as HttpMethod;
+use hyper::Method;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::disk;
 use super::openstack::{ApiRequest, NoResponse, OpenStack, Response, join};
-use super::steps::{Method, Request, Step};
+use super::steps::{Request, Step};
 use crate::duration;
+use osdpl_client::method;
 use osdpl_core::endpoint::Url;
+use osdpl_core::openstack::HttpMethod;
 use osdpl_values::expr::{Expression, Scope, Template};
 
 /// The pause before osdpl repeats a request.
@@ -132,7 +134,7 @@ impl<'a> Run<'a> {
         interrupt: &CancellationToken,
     ) -> Result<Value> {
         let ApiRequest { method, url, .. } = prepared;
-        let (end, is_read) = (self.end(), *method == HttpMethod::GET);
+        let (end, is_read) = (self.end(), *method == Method::GET);
         loop {
             let problem = match self.openstack.send(prepared).await {
                 Ok(response) if request.skip.contains(&response.code) => {
@@ -203,7 +205,7 @@ impl<'a> Run<'a> {
         &self,
         base: &Url,
         template: &Template,
-        request_method: Method,
+        request_method: HttpMethod,
     ) -> std::result::Result<ApiRequest, String> {
         let (values, _) = template.evaluate(&self.scope()).map_err(|(at, error)| format!("{at}: {error}"))?;
         let path = values.get("path").and_then(Value::as_str).unwrap_or_default();
@@ -262,7 +264,7 @@ impl<'a> Run<'a> {
         end: Option<Instant>,
         interrupt: &CancellationToken,
     ) -> std::result::Result<(), String> {
-        let read = ApiRequest { method: HttpMethod::GET, body: Vec::new(), ..undo.request.clone() };
+        let read = ApiRequest { method: Method::GET, body: Vec::new(), ..undo.request.clone() };
         let mut is_accepted = false;
         loop {
             let request = if is_accepted { &read } else { &undo.request };
@@ -305,13 +307,4 @@ async fn pause(end: Option<Instant>, interrupt: &CancellationToken) -> Option<St
 
 fn unreadable(error: &osdpl_values::expr::Error) -> String {
     format!("osdpl can't read the response: {error}; check which program responds at this URL")
-}
-
-fn method(method: Method) -> HttpMethod {
-    match method {
-        Method::Get => HttpMethod::GET,
-        Method::Post => HttpMethod::POST,
-        Method::Put => HttpMethod::PUT,
-        Method::Delete => HttpMethod::DELETE,
-    }
 }

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use osdpl_core::catalog::Files;
+use osdpl_core::openstack::HttpMethod;
 use osdpl_values::Values;
 use osdpl_values::expr::{Expression, Template};
 
@@ -40,7 +41,7 @@ pub(super) struct Request {
     /// The types of the API, if they are not those of the step.
     pub service: Option<Vec<String>>,
     #[serde(default)]
-    pub method: Method,
+    pub method: HttpMethod,
     path: String,
     body: Option<Value>,
     /// Whether osdpl sends the disk image as the body.
@@ -67,7 +68,7 @@ pub(super) struct Request {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UndoRequest {
-    pub method: Method,
+    pub method: HttpMethod,
     path: String,
     body: Option<Value>,
     /// The condition until which osdpl reads the object after this request.
@@ -89,17 +90,6 @@ pub(super) struct Requirement {
 pub(super) struct Condition {
     pub condition: String,
     pub because: String,
-}
-
-/// The HTTP method of a request.
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub(super) enum Method {
-    #[default]
-    Get,
-    Post,
-    Put,
-    Delete,
 }
 
 /// Returns a path and a body as a template with the keys `path` and `body`.

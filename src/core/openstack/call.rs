@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -23,10 +24,12 @@ impl fmt::Display for Api {
     }
 }
 
-/// The HTTP method of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The HTTP method of a request. In YAML, it is spelled as in HTTP: `GET`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum HttpMethod {
     /// Reads one or more objects.
+    #[default]
     Get,
     /// Starts an operation.
     Post,
