@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::disk;
 use super::openstack::{ApiRequest, NoResponse, OpenStack, Response, join};
-use super::steps::{Request, Step};
+use super::steps::{Condition, Request, Step};
 use crate::duration;
 use osdpl_client::method;
 use osdpl_core::endpoint::Url;
@@ -110,7 +110,7 @@ impl<'a> Run<'a> {
         if let Some(requires) = &request.requires
             && !self.holds(&requires.condition).map_err(Outcome::Failed)?
         {
-            return Err(Outcome::Skipped(requires.otherwise.clone()));
+            return Err(Outcome::Skipped(self.reason(requires)));
         }
         let prepared = self.prepare(&base, request).map_err(|why| Outcome::Failed(format!("{}: {why}", step.name)))?;
         let content = self.send_until(request, &prepared, interrupt).await?;
@@ -175,17 +175,19 @@ impl<'a> Run<'a> {
     /// # Errors
     /// Returns an error if the step fails.
     fn problem(&self, request: &Request) -> std::result::Result<Option<String>, String> {
-        let text = |because: &str| {
-            let text = self.evaluate(because).ok().and_then(|text| text.as_str().map(str::to_owned));
-            text.unwrap_or_else(|| "the API gives no reason".to_owned())
-        };
         if let Some(fails) = &request.fails
             && self.holds(&fails.condition)?
         {
-            return Err(text(&fails.because));
+            return Err(self.reason(fails));
         }
         let Some(until) = &request.until else { return Ok(None) };
-        Ok(if self.holds(&until.condition)? { None } else { Some(text(&until.because)) })
+        Ok(if self.holds(&until.condition)? { None } else { Some(self.reason(until)) })
+    }
+
+    /// Returns the text that explains a condition.
+    fn reason(&self, condition: &Condition) -> String {
+        let text = self.evaluate(&condition.because).ok().and_then(|text| text.as_str().map(str::to_owned));
+        text.unwrap_or_else(|| "the API gives no reason".to_owned())
     }
 
     fn prepare(&self, base: &Url, request: &Request) -> std::result::Result<ApiRequest, String> {

@@ -49,7 +49,8 @@ pub(super) struct Request {
     pub disk: bool,
     /// The value of the header `Accept`; JSON if unset.
     pub accept: Option<String>,
-    pub requires: Option<Requirement>,
+    /// The condition without which osdpl skips the rest of the step, and the reason.
+    pub requires: Option<Condition>,
     /// The condition until which osdpl repeats the request, and the text that explains why it does not hold.
     pub until: Option<Condition>,
     /// The condition with which the step fails, and the reason.
@@ -73,15 +74,6 @@ pub(super) struct UndoRequest {
     body: Option<Value>,
     /// The condition until which osdpl reads the object after this request.
     pub until: Option<String>,
-}
-
-/// A condition without which osdpl skips the rest of the step.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Requirement {
-    pub condition: String,
-    /// The reason for skipping the step, for people.
-    pub otherwise: String,
 }
 
 /// A condition, and the expression that returns a text for people.
@@ -114,11 +106,10 @@ impl Request {
     /// Verifies that the expressions of the request are valid.
     fn check(&self) -> anyhow::Result<()> {
         self.template()?;
-        let conditions = self.until.iter().chain(&self.fails);
+        let conditions = self.until.iter().chain(&self.fails).chain(&self.requires);
         let expressions = conditions.flat_map(|condition| [&condition.condition, &condition.because]);
-        let requirement = self.requires.iter().map(|requires| &requires.condition);
         let undo = self.undo.iter().filter_map(|undo| undo.until.as_ref());
-        for expression in expressions.chain(requirement).chain(undo) {
+        for expression in expressions.chain(undo) {
             Expression::compile(expression).with_context(|| self.path.clone())?;
         }
         self.undo.iter().try_for_each(|undo| undo.template().map(drop))
