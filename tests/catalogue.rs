@@ -77,7 +77,7 @@ fn every_credential_is_set_and_can_be_restored() {
         for credential in entry.credentials.keys() {
             let name = (service.clone(), credential.clone());
             let placed =
-                releases.iter().any(|release| !credentials::find_credential_paths(&catalog, release, &name).is_empty());
+                releases.iter().any(|release| !credentials::find_credential_paths(catalog, release, &name).is_empty());
             assert!(placed, "{service}.{credential} is in no release's values");
         }
     }
@@ -85,7 +85,7 @@ fn every_credential_is_set_and_can_be_restored() {
 
 #[test]
 fn minimal_resource_is_a_complete_cloud() {
-    let desired = resolved(&catalogue(), &json!({"openstackRelease": "2026.1", "presets": ["compute"]}));
+    let desired = resolved(catalogue(), &json!({"openstackRelease": "2026.1", "presets": ["compute"]}));
     assert_eq!(refusals(&desired), Vec::<String>::new());
     assert!(desired.findings.is_empty(), "{:?}", desired.findings);
     let names: Vec<_> = desired.releases.keys().map(String::as_str).collect();
@@ -117,7 +117,7 @@ fn minimal_resource_is_a_complete_cloud() {
 fn every_kind_of_cloud_resolves() {
     let catalog = catalogue();
     for (cloud, spec) in clouds() {
-        let desired = resolved(&catalog, &spec);
+        let desired = resolved(catalog, &spec);
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{cloud}");
         let ovn = cloud.contains("ovn") && cloud.contains("compute");
         assert_eq!(desired.releases.contains_key("ovn"), ovn, "{cloud}");
@@ -128,7 +128,7 @@ fn every_kind_of_cloud_resolves() {
 fn nova_neutron_and_libvirt_never_wait_for_each_other() {
     let catalog = catalogue();
     for (cloud, spec) in clouds() {
-        let desired = resolved(&catalog, &spec);
+        let desired = resolved(catalog, &spec);
         for release in ["nova", "neutron", "libvirt"].iter().filter_map(|name| desired.releases.get(*name)) {
             let peers: Vec<_> = release
                 .needs
@@ -144,7 +144,7 @@ fn nova_neutron_and_libvirt_never_wait_for_each_other() {
 fn repeated_values_are_equal_in_all_charts() {
     let catalog = catalogue();
     for (cloud, spec) in clouds() {
-        let desired = resolved(&catalog, &spec);
+        let desired = resolved(catalog, &spec);
         let members = at(&desired.releases["rabbitmq"].values, "pod.replicas.server").cloned();
         for (name, release) in &desired.releases {
             let same = |path: &str, expected: Value| {
@@ -174,7 +174,7 @@ fn only_openstack_images_follow_the_release() {
     let catalog = catalogue();
     for (cloud, spec) in clouds() {
         let release = spec["openstackRelease"].as_str().unwrap();
-        for (name, desired) in &resolved(&catalog, &spec).releases {
+        for (name, desired) in &resolved(catalog, &spec).releases {
             let tags = at(&desired.values, "images.tags").and_then(Value::as_object);
             for (tag, image) in tags.into_iter().flatten() {
                 let ending = format!(":{release}-ubuntu_noble");
@@ -228,7 +228,7 @@ fn reports_missing_parts() {
     for (change, expected) in cases {
         let mut spec = json!({"openstackRelease": "2026.1", "presets": ["compute"]});
         spec.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-        let refusals = refusals(&resolved(&catalog, &spec));
+        let refusals = refusals(&resolved(catalog, &spec));
         if !refusals.iter().any(|refusal| refusal.starts_with(expected)) {
             wrong.push(format!("{expected}\n{refusals:#?}"));
         }
@@ -244,7 +244,7 @@ fn external_backend_has_one_address_and_port() {
         "mariadb": {"external": given("mariadb"), "credentials": {"root": key}},
         "rabbitmq": {"external": given("rabbitmq"), "credentials": {"admin": key}},
     }});
-    let desired = resolved(&catalogue(), &spec);
+    let desired = resolved(catalogue(), &spec);
     assert_eq!(refusals(&desired), Vec::<String>::new());
     let nova = &desired.releases["nova"].values;
     assert_eq!(at(nova, "endpoints.oslo_db.port.mysql.default"), Some(&json!(3307)));
@@ -261,7 +261,7 @@ fn external_backend_has_one_address_and_port() {
 fn region_class_and_namespaces_reach_every_chart() {
     let spec = json!({"openstackRelease": "2026.1", "presets": ["compute"], "region": "North", "storageClass": "fast",
                       "services": {"mariadb": {"releases": {"mariadb": {"namespace": "data"}}}, "rabbitmq": {"releases": {"rabbitmq": {"name": "mq"}}}}});
-    let desired = resolved(&catalogue(), &spec);
+    let desired = resolved(catalogue(), &spec);
     for (name, release) in &desired.releases {
         let users = at(&release.values, "endpoints.identity.auth").and_then(Value::as_object);
         for (user, auth) in users.into_iter().flatten() {

@@ -16,7 +16,7 @@ fn rook_provides_manila_and_gnocchi() {
         "openstackRelease": "2026.1", "presets": ["storage"], "services": {"gnocchi": {"enabled": true}},
         "features": {"storage": {"backend": "ceph", "ceph": {"mode": "rook"}}},
     });
-    let desired = resolved(&catalogue(), &spec);
+    let desired = resolved(catalogue(), &spec);
     assert_eq!(refusals(&desired), Vec::<String>::new());
     let values = |release: &str, path: &str| at(&desired.releases[release].values, path).cloned();
     assert_eq!(values("manila", "conf.manila.cephfs.cephfs_auth_id"), Some(json!("placeholder.manila")));
@@ -124,7 +124,7 @@ fn config_maps_add_the_same_definitions() {
     let extended = extend_catalog(&files(), &additions).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(extended.rejected, Vec::new());
     check_added_definitions(&extended.catalog);
-    let before = resolved(&catalogue(), &json!({"openstackRelease": "2026.1", "presets": ["compute"]}));
+    let before = resolved(catalogue(), &json!({"openstackRelease": "2026.1", "presets": ["compute"]}));
     let after = resolved(&extended.catalog, &json!({"openstackRelease": "2026.1", "presets": ["compute"]}));
     for (name, release) in &before.releases {
         let now = &after.releases[name];

@@ -128,7 +128,7 @@ fn description_of_each_cloud_changes_nothing() {
     let catalog = catalogue();
     let rows = rows();
     std::thread::scope(|scope| {
-        let checks: Vec<_> = rows.iter().map(|row| scope.spawn(|| check(&catalog, row))).collect();
+        let checks: Vec<_> = rows.iter().map(|row| scope.spawn(|| check(catalog, row))).collect();
         for check in checks {
             check.join().unwrap();
         }

@@ -15,7 +15,7 @@ fn only(service: &str) -> Value {
 fn each_service_alone_resolves_without_errors() {
     let catalog = catalogue();
     for service in catalog.services.keys() {
-        assert_eq!(refusals(&resolved(&catalog, &only(service))), Vec::<String>::new(), "{service}");
+        assert_eq!(refusals(&resolved(catalog, &only(service))), Vec::<String>::new(), "{service}");
     }
 }
 
@@ -45,7 +45,7 @@ fn adds_compute_for_services_with_instances() {
         ("tacker", &["barbican", "heat"]),
         ("masakari", &[]),
     ] {
-        let desired = resolved(&catalog, &only(service));
+        let desired = resolved(catalog, &only(service));
         let has = |name: &&str| desired.releases.contains_key(*name);
         let missing: Vec<_> = core.iter().chain(more).filter(|name| !has(name)).collect();
         assert!(missing.is_empty(), "{service}: {missing:?}");
@@ -61,7 +61,7 @@ fn adds_compute_for_services_with_instances() {
     }
     for service in ["barbican", "designate", "manila", "swift", "keystone"] {
         assert!(
-            !resolved(&catalog, &only(service)).releases.contains_key("nova"),
+            !resolved(catalog, &only(service)).releases.contains_key("nova"),
             "enabling {service} must not add nova, because the service needs no instances"
         );
     }
@@ -73,7 +73,7 @@ fn network_backend_selects_the_switch() {
     for (backend, expected) in [("ovs", &["openvswitch"][..]), ("ovn", &["openvswitch", "ovn"])] {
         let mut spec = only("octavia");
         spec["features"] = json!({"network": {"backend": backend}});
-        let desired = resolved(&catalog, &spec);
+        let desired = resolved(catalog, &spec);
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{backend}");
         let switches: Vec<_> =
             ["openvswitch", "ovn"].into_iter().filter(|name| desired.releases.contains_key(*name)).collect();
@@ -86,7 +86,7 @@ fn warns_without_hypervisors_and_refuses_missing_images() {
     let catalog = catalogue();
     let mut spec = only("nova");
     spec["services"]["libvirt"] = json!({"enabled": false});
-    let desired = resolved(&catalog, &spec);
+    let desired = resolved(catalog, &spec);
     assert_eq!(refusals(&desired), Vec::<String>::new());
     let warned =
         desired.findings.iter().find(|finding| finding.location.field == "spec.services.libvirt.enabled").unwrap();
@@ -94,7 +94,7 @@ fn warns_without_hypervisors_and_refuses_missing_images() {
     assert!(warned.message.contains("nova (libvirt/libvirt)"), "{warned}");
 
     let spec = json!({"openstackRelease": "2026.1", "presets": ["core"], "services": {"glance": {"enabled": false}}});
-    let refused = refusals(&resolved(&catalog, &spec));
+    let refused = refusals(&resolved(catalog, &spec));
     assert_eq!(refused.len(), 1, "{refused:?}");
     assert!(
         refused[0].starts_with("spec.services.glance.enabled: is false, but glance is needed by nova (glance/api)"),

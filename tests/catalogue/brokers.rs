@@ -16,7 +16,7 @@ fn spec(change: Value) -> Value {
 fn dedicated_broker_is_used_by_its_service_only() {
     let features = json!({"messaging": {"dedicated": ["nova", "magnum"]}});
     let services = json!({"rabbitmq": {"releases": {"rabbitmq-nova": {"name": "mq-nova", "namespace": "brokers"}}}});
-    let desired = resolved(&catalogue(), &spec(json!({"features": features, "services": services})));
+    let desired = resolved(catalogue(), &spec(json!({"features": features, "services": services})));
     assert_eq!(refusals(&desired), Vec::<String>::new());
     let brokers: Vec<_> = desired.releases.keys().filter(|name| name.starts_with("rabbitmq")).collect();
     assert_eq!(
@@ -47,7 +47,7 @@ fn shared_broker_ignores_dedicated_ones() {
     let catalogue = catalogue();
     let shared = |dedicated: Value| {
         let cloud = spec(json!({"features": {"messaging": {"dedicated": dedicated}}}));
-        resolved(&catalogue, &cloud).releases["rabbitmq"].values.clone()
+        resolved(catalogue, &cloud).releases["rabbitmq"].values.clone()
     };
     assert_eq!(shared(json!([])), shared(json!(["nova", "neutron"])));
 }
@@ -71,7 +71,7 @@ fn features_apply_to_all_brokers() {
 #[test]
 fn broker_members_and_budgets_match_their_consumers() {
     let features = json!({"messaging": {"dedicated": ["nova"]}});
-    let desired = resolved(&catalogue(), &spec(json!({"presets": ["compute", "ha"], "features": features})));
+    let desired = resolved(catalogue(), &spec(json!({"presets": ["compute", "ha"], "features": features})));
     let selector = "extraObjects.disruption_budget_server.spec.selector.matchLabels.release_group";
     for broker in ["rabbitmq", "rabbitmq-nova"] {
         let values = &desired.releases[broker].values;
@@ -88,7 +88,7 @@ fn refuses_dedicated_brokers_without_a_shared_one() {
     let key = json!({"name": "outside", "key": "password"});
     let outside = json!({"rabbitmq": {"external": {"host": "mq.example.org"}, "credentials": {"admin": key}}});
     let refused = |services: Value| {
-        refusals(&resolved(&catalogue(), &spec(json!({"features": features, "services": services})))).join("\n")
+        refusals(&resolved(catalogue(), &spec(json!({"features": features, "services": services})))).join("\n")
     };
     let prefix = "spec.features.messaging.dedicated: dedicated brokers";
     assert!(refused(outside).contains("spec.features.messaging.dedicated: rabbitmq is external"));

@@ -32,7 +32,7 @@ fn shipped_expressions_need_little_work() {
     let mut large = clouds()[0].1.clone();
     large["features"]["bootstrap"]["flavors"] = (0..64).map(flavor).collect::<Vec<_>>().into();
     for spec in clouds().into_iter().map(|(_, spec)| spec).chain([large]) {
-        let (largest, sum) = used(&catalog, &spec);
+        let (largest, sum) = used(catalog, &spec);
         one = Work { steps: one.steps.max(largest.steps), bytes: one.bytes.max(largest.bytes) };
         all = Work { steps: all.steps.max(sum.steps), bytes: all.bytes.max(sum.bytes) };
     }

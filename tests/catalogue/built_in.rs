@@ -37,7 +37,7 @@ fn wsgi_settings_match_the_openstack_release() {
     ] {
         for (release, (module, file)) in ["2025.1", "2025.2", "2026.1"].into_iter().zip(by_release) {
             let spec = base_spec(&json!({"openstackRelease": release, "services": {service: {"enabled": true}}}));
-            let desired = resolved(&catalogue(), &spec);
+            let desired = resolved(catalogue(), &spec);
             let uwsgi = at(&desired.releases[service].values, &format!("conf.{service}_api_uwsgi.uwsgi"));
             let of = |key: &str| uwsgi.and_then(|uwsgi| uwsgi.get(key)).cloned();
             let expected = file.clone().map(|_| module);

@@ -49,10 +49,10 @@ fn is_refused(desired: &Desired, field: &str, service: &str) -> bool {
 fn database_root_clients_have_a_certificate() {
     let catalog = catalogue();
     let switches = ["manifests.certificates", "tls.oslo_db", "extraObjects.tls_db_init"];
-    let all = having(&catalog, "endpoints.oslo_db.auth.admin");
+    let all = having(catalog, "endpoints.oslo_db.auth.admin");
     assert!(all.len() > 25, "{all:?}");
     for (service, release) in all.iter().filter(|(_, release)| !DATABASES.contains(&release.as_str())) {
-        let desired = with(&catalog, service, &json!({"database": true}));
+        let desired = with(catalog, service, &json!({"database": true}));
         let shows = |path: &&str| desired.releases.get(release).is_some_and(|made| at(&made.values, path).is_some());
         let shows = switches.iter().any(shows);
         assert!(shows || is_refused(&desired, "spec.features.tls.database", service), "{release}");
@@ -62,10 +62,10 @@ fn database_root_clients_have_a_certificate() {
 #[test]
 fn keystone_clients_trust_the_ca() {
     let catalog = catalogue();
-    let all = having(&catalog, "endpoints.identity.scheme");
+    let all = having(catalog, "endpoints.identity.scheme");
     assert!(all.len() > 25, "{all:?}");
     for (service, release) in all.iter().filter(|(_, release)| !BACKED_UP.contains(&release.as_str())) {
-        let desired = with(&catalog, service, &json!({"internal": {"enabled": true}}));
+        let desired = with(catalog, service, &json!({"internal": {"enabled": true}}));
         let cacert = desired.releases.get(release).map(|made| at(&made.values, "endpoints.identity.auth.admin.cacert"));
         let knows = cacert.flatten().is_some();
         assert!(knows || is_refused(&desired, "spec.features.tls.internal", service), "{release}");
@@ -117,9 +117,9 @@ fn mounted_certificates(desired: &Desired) -> BTreeSet<String> {
 fn checks_exactly_the_mounted_provided_certificates() {
     let catalog = catalogue();
     for spec in given() {
-        let desired = resolved(&catalog, &spec);
+        let desired = resolved(catalog, &spec);
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{spec}");
-        let taken = certificates_of(&catalog, &spec);
+        let taken = certificates_of(catalog, &spec);
         let checked: BTreeSet<_> = taken.iter().map(|certificate| certificate.name.clone()).collect();
         assert_eq!(checked, mounted_certificates(&desired), "{spec}");
         for certificate in &taken {
@@ -144,7 +144,7 @@ fn provided_certificates_are_not_issued() {
         // Test each cloud without and with an issuer. The issuer must not issue certificates that the user provides.
         for issuer in [Value::Null, json!({"name": "authority"})] {
             spec["features"]["tls"]["issuer"] = issuer;
-            for (name, release) in &resolved(&catalog, &spec).releases {
+            for (name, release) in &resolved(catalog, &spec).releases {
                 let values = Value::Object(release.values.clone()).to_string();
                 assert!(!values.contains("\"Certificate\"") && !values.contains("authority"), "{name}: {values}");
                 for endpoint in ["oslo_db", "oslo_messaging"] {
@@ -161,7 +161,7 @@ fn provided_certificates_are_not_issued() {
 fn issues_api_certificates_next_to_provided_ones() {
     let catalog = catalogue();
     let tls = json!({"given": true, "database": true, "issuer": {"name": "authority"}, "internal": {"enabled": true}});
-    let desired = resolved(&catalog, &base_spec(&json!({"features": {"tls": tls}})));
+    let desired = resolved(catalog, &base_spec(&json!({"features": {"tls": tls}})));
     assert_eq!(refusals(&desired), Vec::<String>::new());
     let issuer = at(&desired.releases["glance"].values, "extraObjects.tls_glance_api.spec.issuerRef");
     assert_eq!(issuer, Some(&json!({"name": "authority", "kind": "ClusterIssuer"})));

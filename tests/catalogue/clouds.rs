@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, Files, Level};
@@ -34,8 +35,10 @@ pub fn files() -> Files {
 }
 
 /// Returns the shipped catalogue.
-pub fn catalogue() -> Catalog {
-    Catalog::load(&files()).unwrap_or_else(|errors| panic!("{errors}"))
+pub fn catalogue() -> &'static Catalog {
+    static CATALOGUE: LazyLock<Catalog> =
+        LazyLock::new(|| Catalog::load(&files()).unwrap_or_else(|errors| panic!("{errors}")));
+    &CATALOGUE
 }
 
 /// Returns the names and specs of many clouds. Each cloud combines an OpenStack release, a list of presets, a network

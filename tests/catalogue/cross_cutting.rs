@@ -67,7 +67,7 @@ fn public(features: &Value, services: &Map<String, Value>) -> Value {
 fn each_feature_sets_its_values() {
     let catalog = catalogue();
     for Sets { features, services, releases } in table().sets {
-        let desired = resolved(&catalog, &public(&features, &services));
+        let desired = resolved(catalog, &public(&features, &services));
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{features}");
         for (release, paths) in releases {
             for (path, expected) in paths {
@@ -82,7 +82,7 @@ fn each_feature_sets_its_values() {
 fn unset_features_set_nothing() {
     let catalog = catalogue();
     for Sets { features, services, releases } in table().sets {
-        let desired = resolved(&catalog, &public(&json!({}), &services));
+        let desired = resolved(catalog, &public(&json!({}), &services));
         for (name, paths) in releases {
             let Some(release) = desired.releases.get(&name) else { continue };
             let differs = paths.iter().any(|(path, value)| at(&release.values, path) != Some(value));
@@ -95,7 +95,7 @@ fn unset_features_set_nothing() {
 fn secrets_are_never_shown() {
     let catalog = catalogue();
     for Secret { features, services, release, text } in table().secrets {
-        let desired = resolved(&catalog, &public(&features, &services));
+        let desired = resolved(catalog, &public(&features, &services));
         let release = &desired.releases[&release];
         assert!(Value::Object(release.values.clone()).to_string().contains(&text), "{features}");
         assert!(!Value::Object(redact(&release.values, &release.secret)).to_string().contains(&text), "{features}");
@@ -108,7 +108,7 @@ fn each_check_reports_a_finding() {
     let mut wrong = Vec::new();
     for Reported { features, services, text } in table().says {
         let spec = base_spec(&json!({"features": features, "services": services}));
-        let findings: Vec<String> = resolved(&catalog, &spec).findings.iter().map(ToString::to_string).collect();
+        let findings: Vec<String> = resolved(catalog, &spec).findings.iter().map(ToString::to_string).collect();
         if !findings.iter().any(|finding| finding.starts_with(&text)) {
             wrong.push(format!("{features}: {text}\n{findings:#?}"));
         }
@@ -123,7 +123,7 @@ fn clouds_yaml_password_survives_templates_and_yaml() {
     let cloud = json!({"secretName": "orc", "username": "bob", "passwordSecret": {"name": "bob", "key": "password"}});
     let spec = base_spec(&json!({"features": {"serviceAccounts": {"clouds": [cloud]}}}));
     for password in ["plain", "a\\b\\n", "a\"b: c", "{{ .Values }}{{{", "two\nlines", "`e` '{"] {
-        let desired = resolved_reading(&catalogue(), &spec, "bob", "password", password);
+        let desired = resolved_reading(catalogue(), &spec, "bob", "password", password);
         assert_eq!(refusals(&desired), Vec::<String>::new());
         let objects = at(&desired.releases["keystone"].values, "extraObjects").unwrap().as_object().unwrap();
         let text = objects.values().find_map(|object| object["stringData"]["clouds.yaml"].as_str()).unwrap();

@@ -39,7 +39,7 @@ fn cloud(catalog: &Catalog, features: &Value) -> Desired {
 fn sets(cases: &[(Value, &[Set])]) {
     let catalog = catalogue();
     for (features, expected) in cases {
-        let desired = cloud(&catalog, features);
+        let desired = cloud(catalog, features);
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{features}");
         for (release, path, value) in *expected {
             let found = at(&desired.releases[*release].values, path);
@@ -53,7 +53,7 @@ fn sets(cases: &[(Value, &[Set])]) {
 fn reports(cases: &[(Value, &str, &[&str])]) {
     let catalog = catalogue();
     for (change, field, parts) in cases {
-        let desired = resolved(&catalog, &base_spec(change));
+        let desired = resolved(catalog, &base_spec(change));
         let reported: Vec<_> = desired.findings.iter().filter(|finding| finding.location.field == *field).collect();
         let fits = reported.iter().any(|finding| parts.iter().all(|part| finding.message.contains(part)));
         assert!(fits, "{change}: no finding at {field} contains {parts:?}: {:#?}", desired.findings);

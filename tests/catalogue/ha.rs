@@ -7,7 +7,7 @@ use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 fn ha(change: &Value) -> osdpl_core::desired::Desired {
     let mut spec = json!({"presets": ["core", "ha"]});
     spec.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-    resolved(&catalogue(), &base_spec(&spec))
+    resolved(catalogue(), &base_spec(&spec))
 }
 
 /// Designate's producer and Masakari's engine elect no leader. Several replicas would announce each zone, or recover

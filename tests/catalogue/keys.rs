@@ -44,7 +44,7 @@ fn keys_in_templates_are_known_without_defaults() {
         ("zaqar", "tls.oslo_messaging"),
         ("octavia", "conf.rally_tests"),
     ] {
-        let state = lookup(&catalog, chart, path);
+        let state = lookup(catalog, chart, path);
         assert!(!matches!(state, KeyState::No(_)), "{chart} {path}: {state:?}");
     }
 }
@@ -67,7 +67,7 @@ fn reports_typos_below_user_maps() {
         ("horizon", "conf.horizon.local_settings.confg", "config"),
     ] {
         let expected = KeyState::No(format!(" (did you mean {meant:?}?)"));
-        assert_eq!(lookup(&catalog, chart, path), expected, "{chart} {path}");
+        assert_eq!(lookup(catalog, chart, path), expected, "{chart} {path}");
     }
 }
 
@@ -85,7 +85,7 @@ fn unlisted_options_are_not_typos() {
         ("keystone", "conf.policy.\"identity:get_users\""),
         ("keystone", "endpoints.identity.auth.test2.password"),
     ] {
-        let state = lookup(&catalog, chart, path);
+        let state = lookup(catalog, chart, path);
         assert!(!matches!(state, KeyState::No(_)), "{chart} {path}: {state:?}");
     }
 }
@@ -154,7 +154,7 @@ fn reports_images_without_a_source() {
     let catalog = catalogue();
     let mut unused = BTreeSet::new();
     for (_, spec) in clouds() {
-        for (name, release) in resolved(&catalog, &spec).releases {
+        for (name, release) in resolved(catalog, &spec).releases {
             let Some(tags_set) = at(&release.values, "images.tags").and_then(Value::as_object) else { continue };
             let text = std::fs::read_to_string(root.join(format!("values/keys/{}.json", release.chart))).unwrap();
             let tree: Value = serde_json::from_str(&text).unwrap();

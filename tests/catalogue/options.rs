@@ -53,12 +53,12 @@ fn catalogue_sets_only_options_of_the_services() {
     let (mut wrong, mut deprecated) = (BTreeSet::new(), BTreeSet::new());
     for (_, spec) in all_clouds() {
         let openstack = spec["openstackRelease"].as_str().unwrap();
-        for (name, layer) in layers(&catalog, &spec) {
+        for (name, layer) in layers(catalog, &spec) {
             if !checked.insert((openstack.to_owned(), name.clone(), osdpl_values::canonical_map(&layer.values))) {
                 continue;
             }
             let (_, release) = catalog.release(&name).unwrap();
-            for problem in find_option_problems(&catalog, &release.chart, openstack, &layer) {
+            for problem in find_option_problems(catalog, &release.chart, openstack, &layer) {
                 let text = format!("{openstack} {name}: {} {} ({})", problem.path, problem.message, layer.origin);
                 // A deprecated option still has an effect, and the older OpenStack releases may need it.
                 let is_deprecated = problem.kind == "deprecated-option";
@@ -81,7 +81,7 @@ fn charts_defaults_cause_no_false_alarm() {
         let values: Values = yaml::parse("values.yaml", &text).unwrap();
         let layer = Layer::new(Origin::Derived("the chart".into()), values);
         for openstack in OPENSTACK_RELEASES {
-            let problems = find_option_problems(&catalog, chart, openstack, &layer).into_iter();
+            let problems = find_option_problems(catalog, chart, openstack, &layer).into_iter();
             let alarms = problems.filter(|problem| problem.kind != "deprecated-option");
             wrong.extend(alarms.map(|problem| format!("{openstack} {chart}: {} {}", problem.path, problem.message)));
         }

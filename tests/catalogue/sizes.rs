@@ -54,9 +54,9 @@ fn every_size_stays_below_its_connection_limit() {
     let all = SIZES.iter().flat_map(|size| kinds(size));
     for spec in all.map(|presets| spec(&presets)) {
         let presets = &spec["presets"];
-        let desired = resolved(&catalog, &spec);
+        let desired = resolved(catalog, &spec);
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{presets:?}");
-        let (used, limit) = (connections(&catalog, &desired), most(&desired));
+        let (used, limit) = (connections(catalog, &desired), most(&desired));
         // The services may use 90 % of the connections that the database allows. The rest is for Jobs, consoles,
         // exporters and administrators.
         assert!(used * 10 <= limit * 9, "{presets:?}: {used} connections are more than 90 % of the limit {limit}");
@@ -98,9 +98,8 @@ fn counts_every_pool_that_a_size_sets() {
 fn sum_in_each_file_matches_the_largest_cloud() {
     let catalog = catalogue();
     for size in SIZES {
-        let largest =
-            kinds(size).into_iter().max_by_key(|kind| connections(&catalog, &resolved(&catalog, &spec(kind))));
-        let desired = resolved(&catalog, &spec(&largest.unwrap()));
+        let largest = kinds(size).into_iter().max_by_key(|kind| connections(catalog, &resolved(catalog, &spec(kind))));
+        let desired = resolved(catalog, &spec(&largest.unwrap()));
         let files = files();
         let text = files[&format!("presets/{size}.yaml")].as_written();
         assert_eq!(rows(&text).map(|[pods, processes, pools, all]| pods * processes * pools - all).max(), Some(0));
@@ -109,7 +108,7 @@ fn sum_in_each_file_matches_the_largest_cloud() {
             text.contains(&format!(" {pools} pools x ")),
             "presets/{size}.yaml must contain the sum of its rows, {pools} pools"
         );
-        let expected = format!(": {} of {}.", connections(&catalog, &desired), most(&desired));
+        let expected = format!(": {} of {}.", connections(catalog, &desired), most(&desired));
         assert!(text.contains(&expected), "presets/{size}.yaml must contain {expected:?}");
     }
 }
@@ -117,9 +116,9 @@ fn sum_in_each_file_matches_the_largest_cloud() {
 #[test]
 fn larger_sizes_have_larger_values() {
     let catalog = catalogue();
-    let clouds = SIZES.map(|size| resolved(&catalog, &spec(&["compute", size])));
+    let clouds = SIZES.map(|size| resolved(catalog, &spec(&["compute", size])));
     for pair in clouds.windows(2) {
-        assert!(connections(&catalog, &pair[0]) < connections(&catalog, &pair[1]) && most(&pair[0]) < most(&pair[1]));
+        assert!(connections(catalog, &pair[0]) < connections(catalog, &pair[1]) && most(&pair[0]) < most(&pair[1]));
         for ConnectionPool { release, pods, workers, .. } in &catalog.cross_checks.pools {
             let paths = std::iter::once(pods).chain(workers).map(ToString::to_string);
             for path in paths.filter(|path| pair[0].releases.contains_key(release) && path != "conf.wsgi_keystone") {
@@ -133,7 +132,7 @@ fn larger_sizes_have_larger_values() {
 
 #[test]
 fn single_has_one_of_everything() {
-    let desired = resolved(&catalogue(), &spec(&["compute", "storage", "single"]));
+    let desired = resolved(catalogue(), &spec(&["compute", "storage", "single"]));
     for (name, release) in &desired.releases {
         let replicas = at(&release.values, "pod.replicas").and_then(Value::as_object);
         assert!(replicas.into_iter().flatten().all(|(_, count)| *count == 1), "{name}: {replicas:?}");
@@ -144,7 +143,7 @@ fn single_has_one_of_everything() {
 fn large_and_ha_commute() {
     let catalog = catalogue();
     let [one, other] = [["compute", "storage", "large", "ha"], ["ha", "large", "storage", "compute"]]
-        .map(|presets| resolved(&catalog, &spec(&presets)));
+        .map(|presets| resolved(catalog, &spec(&presets)));
     for (name, release) in &one.releases {
         assert_eq!(release.values, other.releases[name].values, "{name}");
     }
@@ -167,7 +166,7 @@ fn refuses_contradicting_sizes_with_both_names() {
     ] {
         let names = [first, second].map(|preset| format!("`{preset}`"));
         let parts = ["spec.presets[2]: ", "(spec.presets[1])", &names[0], &names[1], "remove one"];
-        assert_refused(&catalog, &["compute", first, second], &json!({}), &parts);
+        assert_refused(catalog, &["compute", first, second], &json!({}), &parts);
     }
 }
 
@@ -200,19 +199,19 @@ fn refuses_storage_that_contradicts_the_size() {
         ),
     ];
     for (presets, features, parts) in cases {
-        assert_refused(&catalog, presets, features, parts);
+        assert_refused(catalog, presets, features, parts);
     }
     let one = json!({"replicas": 1});
     let pools = rook(json!({"images": one, "volumes": one, "backups": {"failureDomain": "osd"}, "vms": one}));
     let fits = json!({"openstackRelease": "2026.1", "presets": ["compute", "storage", "single"], "features": pools});
-    assert_eq!(refusals(&resolved(&catalog, &fits)), Vec::<String>::new());
+    assert_eq!(refusals(&resolved(catalog, &fits)), Vec::<String>::new());
 }
 
 #[test]
 fn warns_of_many_servers_with_one_database() {
     let catalog = catalogue();
     let findings =
-        |spec: &Value| -> Vec<String> { resolved(&catalog, spec).findings.iter().map(ToString::to_string).collect() };
+        |spec: &Value| -> Vec<String> { resolved(catalog, spec).findings.iter().map(ToString::to_string).collect() };
     let alone = findings(&spec(&["compute", "large"]));
     assert!(alone.iter().any(|finding| finding.contains("`large` without `ha`")), "{alone:?}");
     let mut outside = spec(&["compute", "medium", "ha"]);

@@ -19,7 +19,7 @@ fn agents_with_ovn_use_rpc_servers() {
     ] {
         let mut features = json!({"network": network});
         features["network"]["backend"] = "ovn".into();
-        let desired = resolved(&catalogue(), &base_spec(&json!({"presets": ["core", "ha"], "features": features})));
+        let desired = resolved(catalogue(), &base_spec(&json!({"presets": ["core", "ha"], "features": features})));
         let values = &desired.releases["neutron"].values;
         assert_eq!(at(values, "manifests.deployment_rpc_server"), Some(&json!(is_there)), "{features}");
         let budget = at(values, "extraObjects.disruption_budget_rpc_server");

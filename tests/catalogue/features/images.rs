@@ -111,7 +111,7 @@ fn claim_next_to_cinder_is_mounted_at_its_path() {
     ];
     let catalog = catalogue();
     let services = json!({"swift": {"enabled": true}});
-    let desired = resolved(&catalog, &base_spec(&json!({"features": {"images": images}, "services": services})));
+    let desired = resolved(catalog, &base_spec(&json!({"features": {"images": images}, "services": services})));
     assert_eq!(refusals(&desired), Vec::<String>::new());
     for (release, path, value) in with_cinder {
         assert_eq!(at(&desired.releases[release].values, path), Some(&value), "{path}");
@@ -123,7 +123,7 @@ fn claim_next_to_cinder_is_mounted_at_its_path() {
         json!({"images": images, "database": {"declarative": true}}),
         &[("glance", "pod.etcSources.glance_api", json!([secret, file]))],
     )]);
-    let both = cloud(&catalog, &json!({"images": images, "storage": ceph}));
+    let both = cloud(catalog, &json!({"images": images, "storage": ceph}));
     let values = &both.releases["glance"].values;
     let names = |path: &str| {
         let list = at(values, path).and_then(Value::as_array).cloned().unwrap_or_default();
@@ -146,7 +146,7 @@ fn one_ceph_user_for_images_and_volumes_has_one_file() {
     let features = json!({"images": {"backends": [{"type": "cinder", "default": true}, {"type": "ceph"}]},
         "storage": {"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}}});
     let spec = base_spec(&json!({"features": features}));
-    let desired = resolved_with(&catalogue(), &spec, DeclaredCeph::of(Ok(one)));
+    let desired = resolved_with(catalogue(), &spec, DeclaredCeph::of(Ok(one)));
     let volumes = at(&desired.releases["glance"].values, "pod.mounts.glance_api.glance_api.volumes").unwrap();
     let sources = volumes[0]["projected"]["sources"].as_array().unwrap();
     let paths: Vec<_> = sources.iter().filter_map(|source| source["secret"]["items"][0]["path"].as_str()).collect();

@@ -21,7 +21,7 @@ const MADE: [(&str, &str); 6] = [
 fn cloud(amphora: &Value, written: &[(&str, &str)]) -> Desired {
     let spec = json!({"openstackRelease": "2026.1", "presets": ["compute"], "services": {"octavia": {"enabled": true}},
                       "features": {"loadBalancer": {"providers": ["amphora"], "amphora": amphora}}});
-    let desired = resolved_knowing(&catalogue(), &spec, "octavia", written);
+    let desired = resolved_knowing(catalogue(), &spec, "octavia", written);
     assert_eq!(refusals(&desired), Vec::<String>::new());
     desired
 }

@@ -267,7 +267,7 @@ fn switch_agents_run_on_nodes_with_a_switch() {
         (json!({"storage": on("s1")}), "ovn", None),
     ] {
         let spec = base_spec(&json!({"nodes": {"roles": roles}, "features": {"network": {"backend": backend}}}));
-        let desired = resolved(&catalog, &spec);
+        let desired = resolved(catalog, &spec);
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{roles}");
         for labels in of_ovs.into_iter().chain(by_ovn) {
             let found = at(&desired.releases["neutron"].values, &format!("labels.{labels}.node_selector_key"));
@@ -277,7 +277,7 @@ fn switch_agents_run_on_nodes_with_a_switch() {
     }
     let distributed = json!({"network": {"distributedRouting": true}});
     let spec = base_spec(&json!({"nodes": {"roles": {"gateway": on("g1")}}, "features": distributed}));
-    let neutron = &resolved(&catalog, &spec).releases["neutron"].values;
+    let neutron = &resolved(catalog, &spec).releases["neutron"].values;
     assert_eq!(at(neutron, "labels.agent.l3.node_selector_key"), Some(&json!("openvswitch")));
     assert_eq!(at(neutron, "labels.agent.dhcp.node_selector_key"), Some(&json!("l3-agent")));
 }

@@ -10,7 +10,7 @@ use crate::clouds::{at, base_spec, catalogue, refusals, resolved, resolved_with}
 /// nodes.
 fn manila(features: &Value, nodes: &Value) -> impl Fn(&str) -> Value + use<> {
     let spec = json!({"services": {"manila": {"enabled": true}}, "features": features, "nodes": nodes});
-    let desired = resolved(&catalogue(), &base_spec(&spec));
+    let desired = resolved(catalogue(), &base_spec(&spec));
     assert_eq!(refusals(&desired), Vec::<String>::new(), "{spec}");
     move |path| at(&desired.releases["manila"].values, path).cloned().unwrap_or_default()
 }
@@ -79,7 +79,7 @@ fn driver_passwords_are_not_in_values() {
     let services = json!({"manila": {"enabled": true}, "mariadb_operator": {"enabled": true}});
     for declarative in [false, true] {
         let features = json!({"volumes": {"backends": [volumes]}, "shares": {"backends": [shares]}, "database": {"declarative": declarative}});
-        let desired = resolved(&catalogue(), &base_spec(&json!({"services": services, "features": features})));
+        let desired = resolved(catalogue(), &base_spec(&json!({"services": services, "features": features})));
         let sources = |release: &str, pod: &str| {
             at(&desired.releases[release].values, &format!("pod.etcSources.{pod}")).cloned().unwrap_or_default()
         };
@@ -132,7 +132,7 @@ fn external_name_servers_use_their_masters() {
     let bind = json!({"servers": [{"host": "10.0.0.5"}], "secret": "rndc"});
     let mut reached = bind.clone();
     reached["masters"] = masters;
-    let desired = resolved(&catalogue(), &base_spec(&spec(reached)));
+    let desired = resolved(catalogue(), &base_spec(&spec(reached)));
     assert_eq!(refusals(&desired), Vec::<String>::new());
     assert!(
         !desired.findings.iter().any(|finding| finding.location.field.contains("dnsService")),
@@ -159,7 +159,7 @@ fn public_certificate_covers_chart_gateways() {
         let features = json!({"storage": store, "publicEndpoints": gate, "tls": tls});
         let services = json!({"ceph_rgw": {"enabled": true}});
         let spec = base_spec(&json!({"publicDomain": "example.org", "features": features, "services": services}));
-        let desired = resolved_with(&catalogue(), &spec, ceph);
+        let desired = resolved_with(catalogue(), &spec, ceph);
         assert_eq!(refusals(&desired), Vec::<String>::new());
         let names = at(&desired.releases["keystone"].values, "extraObjects.certificate_public.spec.dnsNames");
         names.unwrap().as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect::<Vec<_>>()
@@ -184,7 +184,7 @@ fn provisioned_machines_reach_the_api() {
     let policies = json!({"enabled": true, "nodes": ["10.0.0.0/24"]});
     let features = json!({"bareMetal": {"provisioning": provisioning}, "networkPolicies": policies});
     let spec = json!({"services": {"ironic": {"enabled": true}}, "features": features});
-    let desired = resolved(&catalogue(), &base_spec(&spec));
+    let desired = resolved(catalogue(), &base_spec(&spec));
     let ingress = at(&desired.releases["ironic"].values, "network_policy.ironic.spec.ingress").unwrap();
     let networks: Vec<_> =
         ingress[0]["from"].as_array().unwrap().iter().filter_map(|peer| peer["ipBlock"]["cidr"].as_str()).collect();

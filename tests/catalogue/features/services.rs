@@ -18,7 +18,7 @@ fn sets_with(service: &str, cases: &[(Value, &[Set])]) {
         for service in service.split(' ') {
             services[service] = json!({"enabled": true});
         }
-        let desired = resolved(&catalog, &base_spec(&json!({"services": services, "features": features})));
+        let desired = resolved(catalog, &base_spec(&json!({"services": services, "features": features})));
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{features}");
         for (release, path, value) in *expected {
             let found = at(&desired.releases[*release].values, path);
@@ -139,7 +139,7 @@ fn zones_use_the_configured_servers() {
     let spec = json!({"openstackRelease": "2026.1", "presets": ["compute"], "services": {"designate": {"enabled": true}, "powerdns": {"enabled": true}},
                       "features": {"network": {"dns": {"domain": "example.org"}},
                                    "dnsService": {"bind": bind, "nameServers": ["ns1.example.org.", "ns2.example.org."], "neutron": true}}});
-    let desired = resolved(&catalogue(), &spec);
+    let desired = resolved(catalogue(), &spec);
     assert_eq!(refusals(&desired), Vec::<String>::new());
     let text = at(&desired.releases["designate"].values, "conf.pools").unwrap().as_str().unwrap();
     let pools: Value =

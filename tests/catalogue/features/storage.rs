@@ -158,7 +158,7 @@ fn gateways_of_the_chart_are_public() {
         let features = json!({"storage": store, "publicEndpoints": open});
         let services = json!({"ceph_rgw": {"enabled": true}});
         let spec = base_spec(&json!({"publicDomain": "example.org", "features": features, "services": services}));
-        let desired = resolved_with(&catalogue(), &spec, ceph);
+        let desired = resolved_with(catalogue(), &spec, ceph);
         assert_eq!(refusals(&desired), Vec::<String>::new());
         let values = &desired.releases["ceph-rgw"].values;
         let found = |path: &str| at(values, path).cloned().unwrap_or_default();
@@ -178,7 +178,7 @@ fn gateways_of_the_chart_are_public() {
 fn passwords_in_options_are_hidden() {
     let options = json!({"volume_driver": "a.b.C", "san_login": "admin", "san_password": "hunter2"});
     let backends = json!([{"name": "array", "type": "other", "options": options, "default": true}]);
-    let desired = resolved(&catalogue(), &base_spec(&json!({"features": {"volumes": {"backends": backends}}})));
+    let desired = resolved(catalogue(), &base_spec(&json!({"features": {"volumes": {"backends": backends}}})));
     let cinder = &desired.releases["cinder"];
     let path = |key: &str| Path::parse(&format!("conf.backends.array.{key}")).unwrap();
     assert_eq!(get(&cinder.values, &path("san_password")), Some(&json!("hunter2")));
