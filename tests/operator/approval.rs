@@ -8,7 +8,7 @@ use osdpl_core::api::{APPROVE, reason};
 use osdpl_core::plan::HASH_DIGITS;
 use serde_json::json;
 
-use crate::cloud::{StatusAccess, services};
+use crate::cloud::{BACKENDS, StatusAccess, services};
 use crate::helm::Run;
 use crate::world::{World, run_test};
 
@@ -130,11 +130,17 @@ fn uninstalls_wait_for_approval() {
 #[test]
 fn installs_new_network_backend_before_removing_the_old() {
     run_test("backend", async |world| {
-        let with = |backend: &str| json!({"openstackRelease": "2026.1", "presets": ["core"], "features": {"network": {"backend": backend}}});
+        let with = async |backend: &str| {
+            let spec = json!({
+                "openstackRelease": "2026.1", "presets": ["core"], "services": {"horizon": {"enabled": false}},
+                "features": {"network": {"backend": backend}},
+            });
+            world.with_external(spec, &BACKENDS).await
+        };
         let _operator = world.operator().start().await;
-        world.apply(&with("ovn")).await;
+        world.apply(&with("ovn").await).await;
         world.until_ready().await;
-        world.apply(&with("ovs")).await;
+        world.apply(&with("ovs").await).await;
         let cloud = world.until_reason(reason::APPROVAL).await;
         assert!(cloud.status().message.starts_with("ovn would be uninstalled"), "{}", cloud.status().message);
         assert!(cloud.child("neutron").ready, "{:?}", cloud.child("neutron"));

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::ceph::{NEWER, SECRET};
 use crate::cleanup::{config, refused};
-use crate::cloud::{NAME, StatusAccess, services, with_values};
+use crate::cloud::{BACKENDS, NAME, StatusAccess, services, with_values};
 use crate::nodes::Nodes;
 use crate::world::{World, now, run_test, with_timeout};
 
@@ -232,7 +232,7 @@ fn plans_list_all_writes_of_a_ceph_key_rotation() {
         world.describe_ceph(json!({})).await;
         let began = now();
         let _operator = world.operator().start().await;
-        let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance"]);
+        let mut spec = world.with_external(services(&["keystone", "glance"]), &BACKENDS).await;
         spec["features"] =
             json!({"storage": {"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": SECRET}}}});
         world.apply(&spec).await;

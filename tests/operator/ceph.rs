@@ -12,7 +12,7 @@ use kube::api::{DeleteParams, ListParams, PostParams};
 use osdpl_core::api::{OpenStackDeployment, condition, reason};
 use serde_json::{Value, json};
 
-use crate::cloud::{StatusAccess, services};
+use crate::cloud::{BACKENDS, StatusAccess, services};
 use crate::world::run_test;
 
 pub const SECRET: &str = "external-ceph";
@@ -25,9 +25,9 @@ pub const SHARES: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhQ==";
 /// The key that a Ceph user gets in a key rotation.
 pub const NEWER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhA==";
 
-/// Returns a spec with images and volumes on Ceph.
+/// Returns a spec with images and volumes on Ceph, without [`BACKENDS`].
 pub fn spec() -> Value {
-    let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance", "cinder"]);
+    let mut spec = services(&["keystone", "glance", "cinder"]);
     spec["features"] =
         json!({"storage": {"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": SECRET}}}});
     spec
@@ -52,7 +52,7 @@ fn external_ceph_is_mounted_by_each_chart() {
     run_test("ceph-external", async |world| {
         world.describe_ceph(json!({"manila.key": SHARES, "manila.pool": "shares"})).await;
         let _operator = world.operator().start().await;
-        world.apply(&storage()).await;
+        world.apply(&world.with_external(storage(), &BACKENDS).await).await;
         let cloud = world.until_ready().await;
         let message = format!(
             "Secret {}/{SECRET}: users for glance, cinder, cinder-backup, manila; osdpl writes ceph.conf and the keys of these users for the charts",
@@ -84,7 +84,7 @@ fn external_ceph_is_mounted_by_each_chart() {
 fn invalid_ceph_secret_blocks_only_its_consumers() {
     run_test("ceph-invalid", async |world| {
         let operator = world.operator().start().await;
-        world.apply(&spec()).await;
+        world.apply(&world.with_external(spec(), &BACKENDS).await).await;
         let missing = |cloud: &OpenStackDeployment| (ceph(cloud).0 == "False SecretUnavailable").then(|| ceph(cloud).1);
         let message = world.until("the status reports the missing Secret", missing).await;
         assert!(
@@ -130,7 +130,7 @@ fn changed_ceph_upgrades_only_its_consumers_once() {
     run_test("ceph-changed", async |world| {
         world.describe_ceph(json!({})).await;
         let _operator = world.operator().start().await;
-        world.apply(&spec()).await;
+        world.apply(&world.with_external(spec(), &BACKENDS).await).await;
         world.until_ready().await;
         let (before, runs) = (world.ceph_annotation("glance-api").await, world.helm_runs().len());
 

@@ -110,7 +110,7 @@ fn status_plan_and_wait_agree_with_kubectl_wait() {
 fn render_matches_helm_values_except_secrets() {
     run_test("render", async |world| {
         let _operator = world.operator().start().await;
-        let spec = services(&["mariadb", "memcached"]);
+        let spec = services(&["mariadb"]);
         let cloud = world.apply(&spec).await;
         world.until_ready().await;
         let file = world.folder.path().join("cloud.yaml");

@@ -3,6 +3,7 @@
 use std::pin::pin;
 
 use futures::StreamExt;
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -30,6 +31,9 @@ pub fn with_values(mut spec: Value, service: &str, values: Value) -> Value {
     spec["services"][service]["releases"][service]["values"] = values;
     spec
 }
+
+/// The services that can run outside of the cluster. See [`World::with_external`].
+pub const BACKENDS: [&str; 3] = ["mariadb", "memcached", "rabbitmq"];
 
 /// Methods that read the status of an `OpenStackDeployment`.
 pub trait StatusAccess {
@@ -87,6 +91,28 @@ impl World {
         });
         let params = PatchParams::apply("test").force();
         self.deployments().patch(name, &params, &Patch::Apply(object)).await.unwrap()
+    }
+
+    /// Returns `spec` with these [`BACKENDS`] outside of the cluster, and creates the Secret with their passwords. Pods
+    /// find the backends, but helm does not install them, which saves time in tests of other services.
+    pub async fn with_external(&self, mut spec: Value, backends: &[&str]) -> Value {
+        const SECRET: &str = "external-backends";
+        let passwords = json!({"mariadb": "external-database", "rabbitmq": "external-broker"});
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET}, "stringData": passwords,
+        });
+        self.api::<Secret>().patch(SECRET, &PatchParams::apply("test"), &Patch::Apply(secret)).await.unwrap();
+        for backend in backends {
+            let key = json!({"name": SECRET, "key": backend});
+            let credentials = match *backend {
+                "mariadb" => json!({"root": key}),
+                "rabbitmq" => json!({"admin": key}),
+                _ => json!({}),
+            };
+            spec["services"][backend] =
+                json!({"enabled": true, "external": {"host": "192.0.2.7"}, "credentials": credentials});
+        }
+        spec
     }
 
     /// Sets an annotation of the test's `OpenStackDeployment`, or removes the annotation if `value` is null.

@@ -14,12 +14,9 @@ use kube::{Api, ResourceExt};
 use osdpl_core::api::{OpenStackDeployment, SKIP_HOOKS};
 use serde_json::{Value, json};
 
-use crate::cloud::{StatusAccess, services};
+use crate::cloud::{BACKENDS, StatusAccess, services};
 use crate::helm::Run;
 use crate::world::{World, run_test, with_timeout};
-
-/// The services of a cloud with Keystone. Keystone's pre-delete hook needs the database.
-const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 
 /// The services of a cloud with Glance. Glance's `PersistentVolumeClaim`s have no labels. Only helm's annotations name
 /// the release to which a claim belongs.
@@ -198,7 +195,8 @@ fn deletion_waits_for_a_hook_and_can_skip_it() {
         let cleanup = "keystone-credential-cleanup";
         world.cluster().behaviour(cleanup, &Rule::new(&world.namespace, cleanup, "hang")).await.unwrap();
         let operator = world.operator().start().await;
-        world.apply(&services(&KEYSTONE)).await;
+        let spec = world.with_external(services(&["keystone", "mariadb"]), &["memcached", "rabbitmq"]).await;
+        world.apply(&spec).await;
         world.until_ready().await;
         world.delete().await;
         let waiting = until_waiting(world, cleanup).await;
@@ -222,7 +220,7 @@ fn deletion_waits_for_a_hook_and_can_skip_it() {
 fn deletes_a_terminating_namespace_with_its_cloud() {
     run_test("terminating", async |world| {
         let _operator = world.operator().start().await;
-        world.apply(&services(&KEYSTONE)).await;
+        world.apply(&world.with_external(services(&["keystone"]), &BACKENDS).await).await;
         world.until_ready().await;
         let namespaces: Api<Namespace> = Api::all(world.client.clone());
         let namespace = namespaces.get(&world.namespace).await.unwrap();

@@ -183,7 +183,7 @@ fn repairs_reported_drift_on_request() {
 fn detects_removed_fields_without_a_writer() {
     run_test("drift-removed", async |world| {
         let _operator = world.operator().start().await;
-        world.apply(&services(&SMALL)).await;
+        world.apply(&services(&["mariadb"])).await;
         world.until_ready().await;
         let script = Patch::Merge(json!({"data": {"stand-in.sh": null}}));
         world.api::<ConfigMap>().patch("mariadb-bin", &by("kubectl-edit"), &script).await.unwrap();

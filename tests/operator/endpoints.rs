@@ -5,12 +5,12 @@
 use osdpl_core::api::{ComponentHealth, ComponentStatus, OpenStackDeployment, reason};
 use serde_json::json;
 
-use crate::cloud::{StatusAccess, services, with_values};
+use crate::cloud::{BACKENDS, StatusAccess, services, with_values};
 use crate::fake_apis::{Behaviour, FakeApis};
 use crate::operator::{Operator, Setup};
 use crate::world::{World, now, run_test};
 
-const SERVICES: [&str; 5] = ["glance", "keystone", "mariadb", "memcached", "rabbitmq"];
+const SERVICES: [&str; 2] = ["glance", "keystone"];
 
 impl World {
     /// Starts an operator that sends all requests for OpenStack APIs, including probes, to the fake APIs.
@@ -49,7 +49,7 @@ fn failing_api_blocks_ready_but_unreachable_does_not() {
     run_test("endpoints", async |world| {
         let server = FakeApis::start(&["identity"]).await;
         let _operator = world.start_with_fake_apis(&server).await;
-        world.apply(&services(&SERVICES)).await;
+        world.apply(&world.with_external(services(&SERVICES), &BACKENDS).await).await;
         let (health, _) = world.until_endpoint("catalogue").await;
         assert_eq!(health.reason, "Keystone's catalogue has no endpoint of type \"image\"");
         let password = world.credentials("keystone").await["admin"].clone();
@@ -98,12 +98,13 @@ fn reports_an_untrusted_api_certificate() {
         let server = FakeApis::start(&["identity", "image"]).await;
         let _operator = world.start_with_fake_apis(&server).await;
         let encrypted = json!({"endpoints": {"image": {"scheme": {"default": "https"}}}});
-        world.apply(&with_values(services(&SERVICES), "glance", encrypted)).await;
+        let spec = world.with_external(services(&SERVICES), &BACKENDS).await;
+        world.apply(&with_values(spec.clone(), "glance", encrypted)).await;
         let (health, _) = world.until_endpoint("certificate").await;
         let prefix =
             format!("GET https://glance-api.{}.svc.cluster.local:9292/versions: certificate: ", world.namespace);
         assert!(health.reason.starts_with(&prefix), "{}", health.reason);
-        world.apply(&services(&SERVICES)).await;
+        world.apply(&spec).await;
         world.until_endpoints_respond(&["glance", "keystone"]).await;
     });
 }

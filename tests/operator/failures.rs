@@ -152,7 +152,8 @@ fn finds_a_release_with_another_name_and_namespace() {
     run_test("other-name", async |world| {
         let elsewhere = format!("{}-cache", world.namespace);
         world.permit(&elsewhere).await;
-        let mut spec = services(&["keystone", "mariadb", "memcached", "rabbitmq"]);
+        let spec = services(&["keystone", "memcached"]);
+        let mut spec = world.with_external(spec, &["mariadb", "rabbitmq"]).await;
         spec["services"]["memcached"]["releases"]["memcached"] = json!({"namespace": elsewhere, "name": "tokens"});
         let _operator = world.operator().start().await;
         world.apply(&spec).await;

@@ -8,7 +8,7 @@ use kube::{Api, ResourceExt};
 use osdpl_core::api::{ComponentHealth, ComponentStatus, OpenStackDeployment, reason};
 use serde_json::{Value, json};
 
-use crate::cloud::{StatusAccess, services, with_values};
+use crate::cloud::{BACKENDS, StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
 impl World {
@@ -126,7 +126,7 @@ fn reports_crash_loop_with_exit_code_and_scrubbed_log() {
 fn names_a_missing_mounted_secret() {
     run_test("no-secret", async |world| {
         let _operator = world.operator().start().await;
-        world.apply(&services(&["keystone", "mariadb", "memcached", "rabbitmq"])).await;
+        world.apply(&world.with_external(services(&["keystone"]), &BACKENDS).await).await;
         world.until_ready().await;
         world.api::<Secret>().delete("keystone-etc", &DeleteParams::default()).await.unwrap();
         world.delete_pods("keystone-api-").await;
@@ -157,7 +157,7 @@ fn failing_hook_is_the_only_root_cause() {
         };
         world.cluster().behaviour("hook", &fault).await.unwrap();
         let _operator = world.operator().start().await;
-        world.apply(&services(&["keystone", "mariadb", "memcached", "rabbitmq"])).await;
+        world.apply(&world.with_external(services(&["keystone"]), &BACKENDS).await).await;
         let cloud = world
             .until("the status reports the hook's log", |cloud| {
                 let has_log =

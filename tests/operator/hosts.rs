@@ -16,7 +16,7 @@ use osdpl_values::digest;
 use serde_json::{Value, json};
 
 use crate::approval::newer_catalogue;
-use crate::cloud::{StatusAccess, services, with_values};
+use crate::cloud::{BACKENDS, StatusAccess, services, with_values};
 use crate::fake_apis::FakeApis;
 use crate::nodes::Nodes;
 use crate::world::{World, run_test, with_timeout};
@@ -28,7 +28,7 @@ pub fn nova() -> Value {
     let dependencies = json!({
         "static": {"compute": compute}, "dynamic": {"targeted": {"openvswitch": {"compute": {"pod": []}}}},
     });
-    let spec = services(&["keystone", "mariadb", "memcached", "nova", "rabbitmq"]);
+    let spec = services(&["keystone", "nova"]);
     with_values(spec, "nova", json!({"dependencies": dependencies}))
 }
 
@@ -143,7 +143,7 @@ fn maps_new_hosts_and_removes_gone_ones_on_request() {
         }
         let catalogue = without_node_dependencies(world);
         let operator = world.setup_with_fake_apis(&server).catalog(&catalogue).start().await;
-        world.apply(&nova()).await;
+        world.apply(&world.with_external(nova(), &BACKENDS).await).await;
         world.until_ready().await;
         assert_eq!(
             world.cron_job_runs().await,

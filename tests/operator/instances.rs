@@ -8,7 +8,7 @@ use kube::api::DeleteParams;
 use osdpl_core::api::{DELETE_WITH_INSTANCES, OpenStackDeployment};
 use serde_json::{Value, json};
 
-use crate::cloud::{NAME, StatusAccess};
+use crate::cloud::{BACKENDS, NAME, StatusAccess};
 use crate::fake_apis::{Behaviour, FakeApis};
 use crate::hosts::{nova, without_node_dependencies};
 use crate::webhook::{HOOK, Webhook};
@@ -52,7 +52,8 @@ fn a_standby_queries_nova() {
         let catalogue = without_node_dependencies(world);
         let setup = || world.setup_with_fake_apis(&server).catalog(&catalogue);
         let _active = setup().pod("active").start().await;
-        world.apply(&nova()).await;
+        let spec = world.with_external(nova(), &BACKENDS).await;
+        world.apply(&spec).await;
         world.until_ready().await;
 
         let webhook = Webhook::new(world);
@@ -65,11 +66,11 @@ fn a_standby_queries_nova() {
 
         let params = DeleteParams { dry_run: true, ..DeleteParams::default() };
         let delete = async || world.deployments().delete(NAME, &params).await.map(drop);
-        let mut detached = nova();
+        let mut detached = spec.clone();
         detached["deletionPolicy"] = json!("Detach");
         world.apply(&detached).await;
         delete().await.expect("the standby must admit the deletion of a cloud that keeps running");
-        world.apply(&nova()).await;
+        world.apply(&spec).await;
         world.annotate(DELETE_WITH_INSTANCES, json!("another")).await;
         until_refused(world).await;
         world.annotate(DELETE_WITH_INSTANCES, json!(NAME)).await;
@@ -97,7 +98,7 @@ fn deletion_waits_until_nova_has_no_instances() {
         let authority = webhook.write_certificate();
         let setup = world.setup_with_fake_apis(&server).catalog(&catalogue);
         let operator = setup.arguments(&webhook.arguments()).start().await;
-        world.apply(&nova()).await;
+        world.apply(&world.with_external(nova(), &BACKENDS).await).await;
         world.until_ready().await;
 
         webhook.register(world, &authority).await;

@@ -7,7 +7,7 @@ use kube::api::{ListParams, Patch, PatchParams};
 use osdpl_core::api::{RolloutPhase, reason};
 use serde_json::{Value, json};
 
-use crate::cloud::{StatusAccess, services};
+use crate::cloud::{BACKENDS, StatusAccess, services};
 use crate::nodes::Nodes;
 use crate::world::{World, run_test};
 
@@ -31,9 +31,15 @@ fn daemon_set(name: &str, nodes: i32) -> (String, i32) {
     (name.to_owned(), nodes)
 }
 
+/// Returns a spec with the preset `core`, but without the dashboard.
+async fn core(world: &World) -> Value {
+    let spec = json!({"openstackRelease": "2026.1", "presets": ["core"], "services": {"horizon": {"enabled": false}}});
+    world.with_external(spec, &BACKENDS).await
+}
+
 /// Returns a spec with a role for node-1. If `overrides` is true, the values of nova, neutron and libvirt for this node
 /// differ from their values for the other nodes. `cpus` is the list of dedicated CPUs in nova's values for node-1.
-fn cloud_spec(cpus: &str, overrides: bool) -> Value {
+async fn cloud_spec(world: &World, cpus: &str, overrides: bool) -> Value {
     let gpu = json!({"matchLabels": {"gpu": "big"}});
     let values = json!({
         "nova": {"values": {"conf": {"nova": {"compute": {"cpu_dedicated_set": cpus}}}}},
@@ -43,7 +49,9 @@ fn cloud_spec(cpus: &str, overrides: bool) -> Value {
     let entry = json!({"name": "gpu", "selector": gpu, "releases": values});
     let overrides = if overrides { vec![entry] } else { Vec::new() };
     let roles = json!({"gpu": {"names": ["node-1"], "labels": {"gpu": "big"}}});
-    json!({"openstackRelease": "2026.1", "presets": ["core"], "nodes": {"roles": roles, "overrides": overrides}})
+    let mut spec = core(world).await;
+    spec["nodes"] = json!({"roles": roles, "overrides": overrides});
+    spec
 }
 
 /// Checks that each component with overrides has a separate DaemonSet for node-1, and that l3-agent has one DaemonSet
@@ -81,11 +89,11 @@ fn node_overrides_split_daemon_sets_after_approval() {
     run_test("overrides", async |world| {
         let nodes = Nodes::of(world);
         let _operator = world.operator().start().await;
-        world.apply(&cloud_spec("", false)).await;
+        world.apply(&cloud_spec(world, "", false).await).await;
         world.until_ready().await;
         assert_eq!(sets(world, "compute").await, [daemon_set("nova-compute-default", 3)]);
 
-        world.apply(&cloud_spec("4-7", true)).await;
+        world.apply(&cloud_spec(world, "4-7", true).await).await;
         let cloud = world
             .until("libvirt, neutron and nova wait for approval", |cloud| {
                 let waits = |release: &str| cloud.child(release).message.contains("waits for approval");
@@ -114,7 +122,7 @@ fn node_overrides_split_daemon_sets_after_approval() {
         check_split(world).await;
 
         let runs = world.helm_runs().len();
-        world.apply(&cloud_spec("2-3", true)).await;
+        world.apply(&cloud_spec(world, "2-3", true).await).await;
         let cloud = world.until_ready().await;
         assert_eq!(
             world.helm_runs().len(),
@@ -131,7 +139,7 @@ fn node_overrides_split_daemon_sets_after_approval() {
         assert_eq!(cloud.child("nova").revision, Some(3));
         check_config(world).await;
 
-        world.apply(&json!({"openstackRelease": "2026.1", "presets": ["core"]})).await;
+        world.apply(&core(world).await).await;
         let cloud = world.until_reason(reason::APPROVAL).await;
         assert!(cloud.child("nova").message.starts_with(RESTARTS), "{}", cloud.child("nova").message);
         // Besides the restarts, the approval must allow the removal of the label that the previous spec's role `gpu`

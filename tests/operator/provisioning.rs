@@ -31,7 +31,8 @@ impl World {
 fn reports_pods_refused_by_a_quota() {
     run_test("quota", async |world| {
         let _operator = world.operator().start().await;
-        world.apply(&services(&["keystone", "mariadb", "memcached", "rabbitmq"])).await;
+        let spec = services(&["keystone", "memcached", "rabbitmq"]);
+        world.apply(&world.with_external(spec, &["mariadb"]).await).await;
         world.until_ready().await;
         world.allow_pods(1).await;
         // If the quota refuses a pod of a Deployment, the Deployment has a condition with the reason. For a

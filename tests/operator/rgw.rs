@@ -8,15 +8,15 @@ use kube::runtime::wait::await_condition;
 use osdpl_core::api::{OpenStackDeployment, condition, reason};
 use serde_json::{Value, json};
 
-use crate::cloud::{StatusAccess, services};
+use crate::cloud::{BACKENDS, StatusAccess, services};
 use crate::rook::Rook;
 use crate::world::{World, run_test, with_timeout};
 
 const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
 
-/// Returns a spec with Keystone, the services that it needs, and an object store that Rook runs.
+/// Returns a spec with Keystone and an object store that Rook runs.
 fn spec(rook: &Rook<'_>) -> Value {
-    let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "ceph_rgw"]);
+    let mut spec = services(&["keystone", "ceph_rgw"]);
     let store = json!({"name": "objects", "publicUrl": "https://objects.example.org"});
     let ceph = json!({"mode": "rook", "rook": {"namespace": rook.namespace}, "objectStore": store});
     spec["features"] = json!({"storage": {"backend": "ceph", "ceph": ceph}});
@@ -50,7 +50,7 @@ fn sets_keystone_in_rook_store_before_waiting_for_urls() {
         rook.set_cluster_state("Ready", "HEALTH_OK", FSID).await;
         rook.write_monitors("a=10.0.0.1:6789").await;
         let _operator = world.operator().start().await;
-        world.apply(&spec(&rook)).await;
+        world.apply(&world.with_external(spec(&rook), &BACKENDS).await).await;
         let missing = |cloud: &OpenStackDeployment| {
             waiting_message(cloud)?.contains("/objects does not exist; create it").then_some(())
         };
@@ -115,11 +115,11 @@ fn registers_external_gateways_and_writes_their_settings() {
         });
         let secret: Secret = serde_json::from_value(secret).unwrap();
         world.api().create(&PostParams::default(), &secret).await.unwrap();
-        let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "ceph_rgw"]);
+        let mut spec = services(&["keystone", "ceph_rgw"]);
         let ceph = json!({"mode": "external", "secret": {"name": "openstack-ceph-keys"}, "objectStore": {"acceptedRoles": ["member"]}});
         spec["features"] = json!({"storage": {"backend": "ceph", "ceph": ceph}});
         let _operator = world.operator().start().await;
-        world.apply(&spec).await;
+        world.apply(&world.with_external(spec, &BACKENDS).await).await;
         world.until_ready().await;
         let store = world.helm_values("ceph-rgw")["endpoints"]["object_store"].clone();
         assert_eq!(store["host_fqdn_override"]["default"]["host"], "10.0.0.1");

@@ -10,7 +10,7 @@ use kube::api::{ListParams, PostParams};
 use osdpl_core::api::{OpenStackDeployment, condition, reason};
 use serde_json::{Value, json};
 
-use crate::cloud::{StatusAccess, services};
+use crate::cloud::{BACKENDS, StatusAccess, services};
 use crate::world::run_test;
 pub use fake::Rook;
 
@@ -30,9 +30,9 @@ fn waits_for(text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<(
     move |cloud| pending(cloud)?.contains(text).then_some(())
 }
 
-/// Returns a spec with images and volumes on Ceph. `ceph` is the value of `features.storage.ceph`.
+/// Returns a spec with images and volumes on Ceph, without [`BACKENDS`]. `ceph` is the value of `features.storage.ceph`.
 pub fn on_ceph(ceph: &Value) -> Value {
-    let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance", "cinder"]);
+    let mut spec = services(&["keystone", "glance", "cinder"]);
     spec["features"] = json!({"storage": {"backend": "ceph", "ceph": ceph}});
     spec
 }
@@ -55,7 +55,7 @@ fn requests_pools_from_rook_and_keeps_them_on_deletion() {
         rook.delete_crds().await;
         let pools = json!({"images": {"replicas": 2, "deviceClass": "ssd"}});
         let ceph = json!({"mode": "rook", "rook": {"namespace": rook.namespace, "pools": pools}});
-        let spec = on_ceph(&ceph);
+        let spec = world.with_external(on_ceph(&ceph), &BACKENDS).await;
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
         world.until("the status reports that Rook is not installed", waits_for("does not exist; install Rook")).await;
@@ -170,7 +170,7 @@ fn access_admin_passes_the_admin_key_to_charts() {
         rook.write_monitors("a=10.0.0.1:6789").await;
         let pools = json!({"images": {"replicas": 2}});
         let ceph = json!({"mode": "rook", "rook": {"namespace": rook.namespace, "access": "admin", "pools": pools}});
-        let spec = on_ceph(&ceph);
+        let spec = world.with_external(on_ceph(&ceph), &BACKENDS).await;
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
         world

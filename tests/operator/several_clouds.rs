@@ -11,7 +11,7 @@ use kube::{Api, Client, ResourceExt};
 use osdpl_core::api::{APPROVE, OpenStackDeployment, reason};
 use serde_json::{Value, json};
 
-use crate::cloud::{NAME, StatusAccess, services};
+use crate::cloud::{BACKENDS, NAME, StatusAccess, services};
 use crate::nodes::{COMPUTE, GATEWAY, Nodes, SWITCH};
 use crate::world::{World, run_test, with_timeout};
 
@@ -113,7 +113,7 @@ fn cloud_keeps_the_objects_of_a_detached_cloud_with_its_name() {
         let node = nodes.add("shared", json!({})).await;
         let _operator = world.operator().start().await;
         world.describe_ceph(json!({})).await;
-        let mut spec = cloud_with_objects(&node);
+        let mut spec = cloud_with_objects(world, &node).await;
         spec["deletionPolicy"] = json!("Detach");
         world.apply(&spec).await;
         world.until_ready().await;
@@ -145,12 +145,11 @@ fn cloud_keeps_the_objects_of_a_detached_cloud_with_its_name() {
 }
 
 /// Returns a spec for which osdpl writes objects outside of releases: labels of a node, objects of Ceph, and the
-/// Service of an external memcached.
-fn cloud_with_objects(node: &str) -> Value {
-    let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance"]);
+/// Services of external backends.
+async fn cloud_with_objects(world: &World, node: &str) -> Value {
+    let mut spec = world.with_external(services(&["keystone", "glance"]), &BACKENDS).await;
     spec["nodes"] = json!({"roles": {"compute": {"names": [node]}}});
     spec["features"] = crate::ceph::spec()["features"].clone();
-    spec["services"]["memcached"] = json!({"enabled": true, "external": {"host": "192.0.2.7"}});
     spec
 }
 
@@ -163,7 +162,7 @@ fn recreated_resource_keeps_the_objects_of_its_cloud() {
         let node = nodes.add("restored", json!({})).await;
         let operator = world.operator().start().await;
         world.describe_ceph(json!({})).await;
-        let spec = cloud_with_objects(&node);
+        let spec = cloud_with_objects(world, &node).await;
         world.apply(&spec).await;
         let uid = world.until_ready().await.uid();
         let kept = kept_objects(world).await;

@@ -8,7 +8,7 @@ use kube::api::DeleteParams;
 use osdpl_core::api::{OpenStackDeployment, TestStatus, reason};
 use serde_json::json;
 
-use crate::cloud::{StatusAccess, services};
+use crate::cloud::{BACKENDS, StatusAccess, services};
 use crate::world::{World, run_test};
 
 const CRON: &str = "tempest-run-tests";
@@ -64,7 +64,7 @@ async fn check_before_first_run(world: &World, cloud: &OpenStackDeployment, resu
 fn keeps_test_results_after_their_jobs_are_deleted() {
     run_test("tempest", async |world| {
         let _operator = world.operator().start().await;
-        let mut spec = services(&["keystone", "mariadb", "memcached", "rabbitmq", "tempest"]);
+        let mut spec = world.with_external(services(&["keystone", "tempest"]), &BACKENDS).await;
         spec["features"] = json!({"tests": {"schedule": "30 2 * * *"}});
         world.apply(&spec).await;
         let cloud = world.until_ready().await;

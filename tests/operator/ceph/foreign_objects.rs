@@ -7,7 +7,7 @@ use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 
 use super::{FSID, GLANCE};
-use crate::cloud::{NAME, services};
+use crate::cloud::{BACKENDS, NAME, services};
 use crate::world::{now, run_test};
 
 #[test]
@@ -22,7 +22,7 @@ fn watches_equal_foreign_objects_and_replaces_deleted_ones() {
         let secret = json!({"metadata": {"name": keyring}, "stringData": {"key": GLANCE}});
         let secret: Secret = serde_json::from_value(secret).unwrap();
         world.api().create(&PostParams::default(), &secret).await.unwrap();
-        let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance"]);
+        let mut spec = world.with_external(services(&["keystone", "glance"]), &BACKENDS).await;
         spec["features"] = super::spec()["features"].clone();
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
