@@ -192,7 +192,7 @@ async fn signalled() -> bool {
 /// Returns a name for the objects of this run.
 #[allow(clippy::disallowed_methods, reason = "the name contains the time, so that a person finds old objects")]
 fn name() -> String {
-    format!("osdpl-smoke-{}", Timestamp::now().strftime("%Y%m%d-%H%M%S-%3f"))
+    format!("osdpl-smoke-{:.3}", Timestamp::now()).replace([':', '.'], "-").to_lowercase()
 }
 
 #[allow(clippy::disallowed_methods, reason = "the command prints how long each step takes")]
@@ -236,7 +236,7 @@ impl End {
         if self.is_kept {
             let _ = writeln!(text, "The objects of the test are kept. Their name is {name}.");
         } else if self.leftovers.is_empty() {
-            text.push_str("The objects of the test are deleted.\n");
+            text.push_str("osdpl has deleted the objects of the test.\n");
         } else {
             let _ = writeln!(text, "These objects may still exist. Their name is {name}; delete them yourself:");
             text.extend(self.leftovers.iter().map(|leftover| format!("    {leftover}\n")));

@@ -370,7 +370,11 @@ impl fmt::Display for Action {
             Self::LabelNode { name, change } => write!(formatter, "label node {name}: {change}"),
             Self::SetStrategy(strategy) => {
                 let kind = if strategy.on_delete { "OnDelete" } else { "RollingUpdate" };
-                write!(formatter, "set the strategy of DaemonSet {}/{}: {kind}", strategy.namespace, strategy.name)
+                write!(
+                    formatter,
+                    "set the update strategy of DaemonSet {}/{} to {kind}",
+                    strategy.namespace, strategy.name
+                )
             }
             Self::CleanUp { release, cleanup, leftovers } => {
                 formatter.write_str(&describe_cleanup(release, cleanup))?;

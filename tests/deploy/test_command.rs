@@ -88,8 +88,8 @@ fn reports_failures_with_line_and_value() {
             "{release: keystone, holds: '!has(values.endpoints)'}",
             "expected that `!has(values.endpoints)` holds, but it does not",
         ),
-        ("{release: octavia, wanted: true}", "release octavia is not part of this cloud"),
-        ("{release: nova, wanted: false}", "release nova is part of this cloud"),
+        ("{release: octavia, wanted: true}", "expected release octavia, but it is not part of this cloud"),
+        ("{release: nova, wanted: false}", "expected no release nova, but it is part of this cloud"),
         ("{refused: nonsense}", "expected to be refused with \"nonsense\", found: none"),
         ("{warns: nonsense}", "expected a warning with \"nonsense\", found: "),
     ];
@@ -137,10 +137,13 @@ fn prints_json_and_junit() {
     let (json, code) = expecting(&expectations, &["-o", "json"]);
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&json["passed"], &json["failed"], code), (&1.into(), &1.into(), Some(1)));
-    assert_eq!(json["cases"][1]["failures"][0]["message"], "release nova is part of this cloud");
+    assert_eq!(json["cases"][1]["failures"][0]["message"], "expected no release nova, but it is part of this cloud");
     let (xml, _) = expecting(&expectations, &["-o", "junit"]);
     assert!(xml.contains("<testsuite name=\"osdpl\" tests=\"2\" failures=\"1\" errors=\"0\">"), "{xml}");
-    assert!(xml.contains("<failure>cases.yaml:8: release nova is part of this cloud</failure>"), "{xml}");
+    assert!(
+        xml.contains("<failure>cases.yaml:8: expected no release nova, but it is part of this cloud</failure>"),
+        "{xml}"
+    );
 }
 
 #[test]

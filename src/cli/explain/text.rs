@@ -106,7 +106,7 @@ fn equals(value: &Value) -> String {
     match value {
         Value::Object(map) if !map.is_empty() => block(value),
         Value::Array(list) if !list.is_empty() => block(value),
-        Value::Null => " = null: the chart's default is removed\n".into(),
+        Value::Null => " = null: removes the chart's default\n".into(),
         scalar => format!(" = {scalar}\n"),
     }
 }

@@ -3,7 +3,6 @@
 use anyhow::{anyhow, bail};
 use hyper::Method;
 use kube::Client;
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::connect::readable;
@@ -177,23 +176,15 @@ impl OpenStack {
 /// Returns the error if a response is not from an OpenStack API, but from the API server of Kubernetes, which could not
 /// forward the request. `description` describes the response.
 fn by_api_server(body: &[u8], description: &str) -> Option<NoResponse> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Status {
-        api_version: String,
-        kind: String,
-        code: u16,
-    }
-    const FORBIDDEN: u16 = 403;
-    let status: Status = serde_json::from_slice(body).ok()?;
-    let is_status = status.api_version == "v1" && status.kind == "Status";
-    is_status.then(|| match status.code {
-        FORBIDDEN => NoResponse::Refused(format!(
+    let status: Value = serde_json::from_slice(body).ok()?;
+    let is_status = status["apiVersion"] == "v1" && status["kind"] == "Status";
+    is_status.then(|| match status["code"].as_u64().unwrap_or_default() {
+        403 => NoResponse::Refused(format!(
             "{description}; you need the right to use services/proxy with the verbs get, create, update and delete"
         )),
-        400..500 => NoResponse::Refused(format!("the API server of Kubernetes: {description}; see `osdpl status`")),
+        400..500 => NoResponse::Refused(format!("the Kubernetes API server refused the request: {description}; see `osdpl status`")),
         _ => NoResponse::Lost(format!(
-            "the API server of Kubernetes: {description}; check the API's pods and NetworkPolicies"
+            "the Kubernetes API server could not forward the request: {description}; check the pods and the NetworkPolicies of the OpenStack API"
         )),
     })
 }

@@ -79,8 +79,10 @@ pub(super) struct Run<'a> {
 impl<'a> Run<'a> {
     /// Creates a run whose objects get the name `name`. `options` contains the ids of the instance's image and flavor.
     pub(super) fn new(openstack: &'a OpenStack, name: &str, options: Value, timeout: Duration) -> Self {
-        let facts = [("name", json!(name)), ("project", json!(openstack.project())), ("options", options)];
-        let facts = facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        let mut facts = Map::new();
+        for (key, value) in [("name", json!(name)), ("project", json!(openstack.project())), ("options", options)] {
+            facts.insert(key.to_owned(), value);
+        }
         let (passed, undo, leftovers) = (Vec::new(), Vec::new(), Vec::new());
         Self { openstack, name: name.to_owned(), timeout, facts, passed, undo, leftovers }
     }
@@ -184,10 +186,10 @@ impl<'a> Run<'a> {
         Ok(if self.holds(&until.condition)? { None } else { Some(self.reason(until)) })
     }
 
-    /// Returns the text that explains a condition.
+    /// Returns the reason why a condition holds or does not hold.
     fn reason(&self, condition: &Condition) -> String {
         let text = self.evaluate(&condition.because).ok().and_then(|text| text.as_str().map(str::to_owned));
-        text.unwrap_or_else(|| "the API gives no reason".to_owned())
+        text.unwrap_or_else(|| "no reason is known".to_owned())
     }
 
     fn prepare(&self, base: &Url, request: &Request) -> std::result::Result<ApiRequest, String> {
@@ -222,7 +224,9 @@ impl<'a> Run<'a> {
     }
 
     fn scope(&self) -> Scope<'static> {
-        Scope::new([("facts".to_owned(), Value::Object(self.facts.clone()))].into_iter().collect())
+        let mut variables = Map::new();
+        variables.insert("facts".to_owned(), Value::Object(self.facts.clone()));
+        Scope::new(variables)
     }
 
     fn evaluate(&self, expression: &str) -> std::result::Result<Value, String> {

@@ -86,7 +86,9 @@ pub(super) struct Condition {
 
 /// Returns a path and a body as a template with the keys `path` and `body`.
 fn template(path: &str, body: Option<&Value>) -> anyhow::Result<Template> {
-    let values: Values = [("path".to_owned(), json!(path)), ("body".to_owned(), json!(body))].into_iter().collect();
+    let mut values = Values::new();
+    values.insert("path".to_owned(), json!(path));
+    values.insert("body".to_owned(), json!(body));
     Template::compile(values).map_err(|(at, error)| anyhow!("{path}: {at}: {error}"))
 }
 

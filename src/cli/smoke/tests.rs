@@ -182,8 +182,9 @@ async fn names_objects_that_may_exist() {
     let (results, leftovers, _) = run(broken).await;
     let url = "http://neutron-server.openstack.svc.cluster.local:9696/v2.0/networks";
     let problem = format!(
-        "the API server of Kubernetes: POST {url}: 503 Service Unavailable: error trying to reach service: dial tcp \
-         10.0.0.1:9696: connection refused; check the API's pods and NetworkPolicies"
+        "the Kubernetes API server could not forward the request: POST {url}: 503 Service Unavailable: error trying to \
+         reach service: dial tcp 10.0.0.1:9696: connection refused; check the pods and the NetworkPolicies of the \
+         OpenStack API"
     );
     assert_eq!(outcome(&results, "network"), &Outcome::Failed(problem.clone()));
     assert_eq!(leftovers, [format!("{problem}; an object named name may exist")]);

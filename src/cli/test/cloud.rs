@@ -126,8 +126,10 @@ impl Cloud {
         let release = self.desired.releases.get(name);
         match (wanted, release) {
             (Some(wanted), release) if *wanted == release.is_some() => return Ok(None),
-            (Some(true), _) | (None, None) => return Ok(Some(format!("release {name} is not part of this cloud"))),
-            (Some(false), _) => return Ok(Some(format!("release {name} is part of this cloud"))),
+            (Some(true), _) | (None, None) => {
+                return Ok(Some(format!("expected release {name}, but it is not part of this cloud")));
+            }
+            (Some(false), _) => return Ok(Some(format!("expected no release {name}, but it is part of this cloud"))),
             (None, Some(_)) => {}
         }
         let Some(release) = release else { return Ok(None) };

@@ -126,9 +126,10 @@ impl<'a> Fit<'a> {
 
     /// Tries values for the fields of the spec, and keeps each value that improves the score.
     ///
-    /// First tries the values that the running releases have at the paths where the catalogue inserts the fields. Then
-    /// tries the other values that the schemas of features allow: both values of a boolean, each value of an `enum`,
-    /// and, for a list whose items have an `enum`, each possible item.
+    /// The catalogue copies some fields of the spec to paths of helm values. For these fields, the method first tries
+    /// the values that the running releases have at these paths. Then it tries the other values that the schemas of
+    /// features allow: both values of a boolean, each value of an `enum`, and, for a list whose items have an `enum`,
+    /// each possible item.
     pub(super) fn features(&mut self) {
         let candidates = field_candidates(self.cloud);
         for (field, values) in &candidates {

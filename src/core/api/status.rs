@@ -109,7 +109,7 @@ pub enum Phase {
     AwaitingApproval,
     /// The spec has `paused` set.
     Paused,
-    /// The operator can't continue until a person changes something.
+    /// The operator can't continue until a person corrects the spec or the cluster.
     Failed,
     /// The resource is being deleted.
     Deleting,

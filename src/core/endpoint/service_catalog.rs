@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde_json::Value;
 
 use super::{Interface, Url};
 use osdpl_values::CollectSorted;
@@ -20,40 +20,15 @@ pub struct ServiceCatalog {
 ///
 /// `body` is the body of Keystone's response to a request for a token. An API whose URL is not valid is left out.
 pub fn service_catalog(body: &[u8], interface: Interface, region: &str) -> Option<ServiceCatalog> {
-    #[derive(Deserialize)]
-    struct Document {
-        token: Token,
-    }
-    #[derive(Deserialize)]
-    struct Token {
-        project: Project,
-        catalog: Vec<Entry>,
-    }
-    #[derive(Deserialize)]
-    struct Project {
-        id: String,
-    }
-    #[derive(Deserialize)]
-    struct Entry {
-        #[serde(rename = "type")]
-        kind: String,
-        #[serde(default)]
-        endpoints: Vec<Endpoint>,
-    }
-    #[derive(Deserialize)]
-    struct Endpoint {
-        interface: String,
-        region: Option<String>,
-        url: String,
-    }
-    let Document { token } = serde_json::from_slice(body).ok()?;
-    let url = |entry: Entry| {
-        let is_selected =
-            |endpoint: &Endpoint| endpoint.interface == interface.name() && endpoint.region.as_deref() == Some(region);
-        let endpoint = entry.endpoints.into_iter().find(is_selected)?;
-        Some((entry.kind, Url::parse(&endpoint.url)?))
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let token = &body["token"];
+    let url = |api: &Value| {
+        let is_selected = |endpoint: &&Value| endpoint["interface"] == interface.name() && endpoint["region"] == region;
+        let endpoint = api["endpoints"].as_array()?.iter().find(is_selected)?;
+        Some((api["type"].as_str()?.to_owned(), Url::parse(endpoint["url"].as_str()?)?))
     };
-    Some(ServiceCatalog { project: token.project.id, urls: token.catalog.into_iter().filter_map(url).collect_map() })
+    let urls = token["catalog"].as_array()?.iter().filter_map(url).collect_map();
+    Some(ServiceCatalog { project: token["project"]["id"].as_str()?.to_owned(), urls })
 }
 
 #[cfg(test)]

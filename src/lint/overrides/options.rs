@@ -269,7 +269,7 @@ impl FileCheck<'_> {
                 format!("was removed in OpenStack {release}: the service ignores it; {remedy}")
             }
             Absence::Later(release) => format!(
-                "exists only since OpenStack {release}, and the cloud runs {}: the service ignores it; remove it until then",
+                "OpenStack {} does not have this option yet: the service ignores it; remove it, and set it again after the upgrade to {release}",
                 self.openstack
             ),
             Absence::Unknown | Absence::UnknownSection => format!(

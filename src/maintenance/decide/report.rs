@@ -135,7 +135,7 @@ impl<'a> Progress<'a> {
 
 /// Returns the current time in the format of the API server's timestamps, in whole seconds.
 pub(super) fn seconds(snapshot: &Snapshot<'_>) -> String {
-    snapshot.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    format!("{:.0}", snapshot.now)
 }
 
 /// Builds the decision of a pass from `progress`: the next action, the delay until the next pass, and the status.

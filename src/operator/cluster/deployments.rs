@@ -12,6 +12,11 @@ use super::{Cluster, Error, ErrorContext, MANAGER};
 use osdpl_core::api::{FINALIZER, OpenStackDeployment, OpenStackDeploymentStatus};
 use osdpl_core::status::{self, Subject};
 
+/// Returns the kind, the namespace and the name of a resource, for error messages.
+fn described(deployment: &OpenStackDeployment) -> String {
+    format!("OpenStackDeployment {}/{}", deployment.namespace().unwrap_or_default(), deployment.name_any())
+}
+
 impl Cluster {
     fn deployments(&self, deployment: &OpenStackDeployment) -> Api<OpenStackDeployment> {
         Api::namespaced(self.client.clone(), &deployment.namespace().unwrap_or_default())
@@ -37,7 +42,7 @@ impl Cluster {
         let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
         match self.deployments(deployment).patch(&name, &params, &Patch::Merge(patch)).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            other => other.map(drop).with_context(|| format!("changing the finalizers of {name}")),
+            other => other.map(drop).with_context(|| format!("changing the finalizers of {}", described(deployment))),
         }
     }
 
@@ -65,7 +70,7 @@ impl Cluster {
             Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
             other => other.map(|_| true).with_context(|| {
                 let keys: Vec<_> = annotations.keys().copied().collect();
-                format!("changing annotation {} of {name}", keys.join(", "))
+                format!("changing annotations {} of {}", keys.join(", "), described(deployment))
             }),
         }
     }
@@ -96,7 +101,7 @@ impl Cluster {
         let params = PatchParams::apply(MANAGER).force();
         let written = match self.deployments(deployment).patch_status(&name, &params, &Patch::Apply(patch)).await {
             Err(kube::Error::Api(response)) if response.is_not_found() => return Ok(None),
-            other => other.with_context(|| format!("writing the status of {name}"))?,
+            other => other.with_context(|| format!("writing the status of {}", described(deployment)))?,
         };
         self.record_events(deployment, events).await;
         Ok(Some(written))

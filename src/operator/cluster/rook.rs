@@ -3,9 +3,9 @@
 //! osdpl writes Ceph's pools, file systems and clients, and the Keystone settings of object stores. It never deletes an
 //! object of Rook, because the cloud's data and Ceph's keys depend on these objects.
 //!
-//! There are two groups of watches in one namespace. The first group watches the objects that osdpl created, and caches
-//! nothing: after a change, the next pass reads Rook's objects again. The second group watches all objects of the kinds
-//! that a plan requests, and caches the fields that decisions use.
+//! osdpl runs two groups of watches in Rook's namespace. The first group watches the objects that osdpl created, and
+//! caches nothing: after a change, the next pass reads Rook's objects again. The second group watches all objects of the
+//! kinds that a plan requests, and caches the fields that decisions use.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -346,8 +346,10 @@ impl Memory {
         self.kept.refused.insert(id, refusal);
     }
 
-    /// Forgets the responses of those [`Read`]s whose data the plan's actions may have changed. Also removes from
-    /// [`Memory::uninstalled`] the releases whose Jobs the plan listed, because this pass has deleted these Jobs.
+    /// Forgets the responses of those [`Read`]s whose data the plan's actions may have changed.
+    ///
+    /// Also removes from [`Memory::uninstalled`] each release whose Jobs the operator has read ([`Read::Jobs`]), because
+    /// this pass has deleted these Jobs.
     fn forget_reads(&mut self, plan: &Plan) {
         let with_jobs = plan.requests.reads.iter().filter_map(|read| match read {
             Read::Jobs(release) if self.responses.contains_key(read) => Some(release),

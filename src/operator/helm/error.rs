@@ -83,9 +83,7 @@ pub enum Error {
         parent: u32,
     },
     /// The guard process, which kills helm if the operator hangs, has ended.
-    #[error(
-        "the guard process has ended: {why}; it kills helm if the operator hangs, so the operator does not run helm without it"
-    )]
+    #[error("the guard process, which kills helm if the operator hangs, has ended: {why}; the operator starts no helm")]
     Guard {
         /// The error of the operating system.
         why: io::Error,

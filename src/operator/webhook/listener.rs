@@ -79,7 +79,7 @@ async fn accept(
         let (stream, from) = match listener.accept().await {
             Ok(connection) => connection,
             Err(error) => {
-                tracing::warn!(%error, "the webhook cannot accept a connection");
+                tracing::warn!(%error, "the webhook could not accept a connection; it tries again");
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 continue;
             }

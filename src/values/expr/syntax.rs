@@ -1,10 +1,11 @@
 //! Creates the error messages for expressions that are not valid CEL: what is wrong, where, and what to write instead.
 //!
 //! The crate cel (0.13.0) finds the location of each mistake, but its messages rarely help. Of the 23 mistakes in the
-//! tests of this module, it names the remedy for 2 (`missing ')' at '<EOF>'`). For 10, it lists tokens of the grammar:
-//! for `spec +` it says `mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null',
-//! NUM_FLOAT, …}`, where this module says `a value is missing after +`. For 7, it says only `token recognition error`:
-//! for `spec.a = 1` it says `token recognition error at: '= '`, where this module says `write ==`.
+//! tests of this module, cel names the remedy for 2 (`missing ')' at '<EOF>'`) and only the wrong token for 4. For 10,
+//! cel lists tokens of the grammar: for `spec +` it says `mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-',
+//! '!', 'true', 'false', 'null', NUM_FLOAT, …}`, where this module says `a value is missing after +`. For 7, cel says
+//! only `token recognition error`: for `spec.a = 1` it says `token recognition error at: '= '`, where this module says
+//! `write ==`.
 
 use cel::{ParseError, ParseErrors};
 

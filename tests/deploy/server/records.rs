@@ -1,5 +1,5 @@
-//! Commands skip malformed release records: whoever may write Secrets in a namespace can create one, and must not stop
-//! the commands of others.
+//! Tests that commands skip malformed release records. Anyone who may write Secrets in a namespace can create such a
+//! record. The record must not stop the commands of other users.
 
 use std::process::Command;
 

@@ -44,7 +44,7 @@ fn reports_options_that_the_service_does_not_have() {
         (json!({"DEFAULT": {"workers": 2}}), format!("DEFAULT.workers: OpenStack 2026.1 has no option \"workers\" in [DEFAULT] of conf.front (did you mean \"conf.front.api.workers\"?): {ignored}; correct or remove it")),
         (json!({"DEFAULT": {"gone": "x"}}), format!("DEFAULT.gone: was removed in OpenStack 2026.1: {ignored}; remove it")),
         (json!({"DEFAULT": {"older_workers": 2}}), format!("DEFAULT.older_workers: was removed in OpenStack 2026.1: {ignored}; use conf.front.api.workers instead")),
-        (json!({"DEFAULT": {"fresh": "x"}}), format!("DEFAULT.fresh: exists only since OpenStack 2026.2, and the cloud runs 2026.1: {ignored}; remove it until then")),
+        (json!({"DEFAULT": {"fresh": "x"}}), format!("DEFAULT.fresh: OpenStack 2026.1 does not have this option yet: {ignored}; remove it, and set it again after the upgrade to 2026.2")),
         (json!({"apu": {"workers": 2, "x": 1}}), "apu: OpenStack 2026.1 has no section [apu] in conf.front (did you mean \"api\"?): the service ignores all options in it, unless an out-of-tree driver reads them; correct the name, or remove the section".to_owned()),
     ] {
         assert_eq!(of_conf(conf), [format!("unknown-option {OWN}.conf.front.{expected}")]);
