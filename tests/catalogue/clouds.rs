@@ -34,7 +34,8 @@ pub fn files() -> Files {
     files
 }
 
-/// Returns the shipped catalogue.
+/// Returns the shipped catalogue. All tests share it, because loading it takes most of their time. If the catalogue is
+/// invalid, only the first test prints the errors.
 pub fn catalogue() -> &'static Catalog {
     static CATALOGUE: LazyLock<Catalog> =
         LazyLock::new(|| Catalog::load(&files()).unwrap_or_else(|errors| panic!("{errors}")));

@@ -203,7 +203,8 @@ fn always_holds_back_objects_of_rook() {
         rook.create_crds().await;
         rook.set_cluster_state("Ready", "HEALTH_OK", "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b").await;
         let mut spec = on_ceph(&json!({"mode": "rook", "rook": {"namespace": rook.namespace}}));
-        // Without external backends, whose Services the message would name first.
+        // Install the backends in the cluster. The message names only the first objects that wait, which would be the
+        // Services of external backends.
         for backend in BACKENDS {
             spec["services"][backend] = json!({"enabled": true});
         }

@@ -25,7 +25,7 @@ pub const SHARES: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhQ==";
 /// The key that a Ceph user gets in a key rotation.
 pub const NEWER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamhA==";
 
-/// Returns a spec with images and volumes on Ceph, without [`BACKENDS`].
+/// Returns a spec with images and volumes on Ceph. The caller adds the [`BACKENDS`], for which Keystone waits.
 pub fn spec() -> Value {
     let mut spec = services(&["keystone", "glance", "cinder"]);
     spec["features"] =

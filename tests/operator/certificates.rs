@@ -8,7 +8,7 @@ use osdpl_core::api::{OpenStackDeployment, condition};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use serde_json::json;
 
-use crate::cloud::{BACKENDS, StatusAccess, services};
+use crate::cloud::StatusAccess;
 use crate::world::{World, run_test};
 
 /// Returns a new self-signed CA.
@@ -48,7 +48,7 @@ impl World {
 #[test]
 fn invalid_provided_certificate_is_only_a_warning() {
     run_test("certificates", async |world| {
-        let mut spec = world.with_external(services(&["keystone"]), &BACKENDS).await;
+        let mut spec = world.keystone().await;
         spec["features"] = json!({"tls": {"internal": {"enabled": true, "given": true}}});
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
@@ -77,7 +77,7 @@ fn finds_public_certificate_in_the_gateway_namespace() {
     run_test("public", async |world| {
         let gateways = format!("{}-gateways", world.namespace);
         world.permit(&gateways).await;
-        let mut spec = world.with_external(services(&["keystone"]), &BACKENDS).await;
+        let mut spec = world.keystone().await;
         spec["publicDomain"] = "cloud.example.org".into();
         spec["features"] = json!({
             "publicEndpoints": {"enabled": true, "gateway": {"name": "public", "namespace": gateways}},

@@ -93,8 +93,10 @@ impl World {
         self.deployments().patch(name, &params, &Patch::Apply(object)).await.unwrap()
     }
 
-    /// Returns `spec` with these [`BACKENDS`] outside of the cluster, and creates the Secret with their passwords. Pods
-    /// find the backends, but helm does not install them, which saves time in tests of other services.
+    /// Returns `spec` with these [`BACKENDS`] outside of the cluster, and creates the Secret with their passwords.
+    ///
+    /// osdpl writes a Service for each of them, so the pods that wait for this Service start. Helm does not install the
+    /// backends, which saves time in tests of other services.
     pub async fn with_external(&self, mut spec: Value, backends: &[&str]) -> Value {
         const SECRET: &str = "external-backends";
         let passwords = json!({"mariadb": "external-database", "rabbitmq": "external-broker"});
@@ -113,6 +115,11 @@ impl World {
                 json!({"enabled": true, "external": {"host": "192.0.2.7"}, "credentials": credentials});
         }
         spec
+    }
+
+    /// Returns a spec with Keystone and external backends, and creates the Secret with the backends' passwords.
+    pub async fn keystone(&self) -> Value {
+        self.with_external(services(&["keystone"]), &BACKENDS).await
     }
 
     /// Sets an annotation of the test's `OpenStackDeployment`, or removes the annotation if `value` is null.

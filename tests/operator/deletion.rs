@@ -14,7 +14,7 @@ use kube::{Api, ResourceExt};
 use osdpl_core::api::{OpenStackDeployment, SKIP_HOOKS};
 use serde_json::{Value, json};
 
-use crate::cloud::{BACKENDS, StatusAccess, services};
+use crate::cloud::{StatusAccess, services};
 use crate::helm::Run;
 use crate::world::{World, run_test, with_timeout};
 
@@ -220,7 +220,8 @@ fn deletion_waits_for_a_hook_and_can_skip_it() {
 fn deletes_a_terminating_namespace_with_its_cloud() {
     run_test("terminating", async |world| {
         let _operator = world.operator().start().await;
-        world.apply(&world.with_external(services(&["keystone"]), &BACKENDS).await).await;
+        let spec = world.with_external(services(&["keystone", "mariadb"]), &["memcached", "rabbitmq"]).await;
+        world.apply(&spec).await;
         world.until_ready().await;
         let namespaces: Api<Namespace> = Api::all(world.client.clone());
         let namespace = namespaces.get(&world.namespace).await.unwrap();

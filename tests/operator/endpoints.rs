@@ -35,7 +35,7 @@ impl World {
         let is_expected = |cloud: &OpenStackDeployment| {
             let health = cloud.status().health;
             let endpoint_status = |application: &str| Some(health.get(application)?.get("endpoint")?.status);
-            let all = ["glance", "keystone"].into_iter().all(|application| {
+            let all = SERVICES.into_iter().all(|application| {
                 endpoint_status(application) == applications.contains(&application).then_some(ComponentHealth::Ready)
             });
             (all && cloud.is_ready()).then_some(())
@@ -56,7 +56,7 @@ fn failing_api_blocks_ready_but_unreachable_does_not() {
         let login = server.logins().pop().unwrap();
         assert_eq!(login["auth"]["identity"]["password"]["user"]["password"], json!(password));
         server.set_catalogue(&["identity", "image"]);
-        world.until_endpoints_respond(&["glance", "keystone"]).await;
+        world.until_endpoints_respond(&SERVICES).await;
         world.check_openrc(&password);
 
         // After the cloud has become Ready, the operator writes an event and details of the status. Wait for six more
@@ -83,7 +83,7 @@ fn failing_api_blocks_ready_but_unreachable_does_not() {
         let (health, _) = world.until_endpoint("no response").await;
         assert_eq!(health.reason, format!("{url}: no response within 1 s"));
         server.set_behaviour("glance-api", Behaviour::Normal);
-        world.until_endpoints_respond(&["glance", "keystone"]).await;
+        world.until_endpoints_respond(&SERVICES).await;
 
         server.set_behaviour("glance-api", Behaviour::Unavailable);
         world.until_endpoint("503").await;
@@ -105,6 +105,6 @@ fn reports_an_untrusted_api_certificate() {
             format!("GET https://glance-api.{}.svc.cluster.local:9292/versions: certificate: ", world.namespace);
         assert!(health.reason.starts_with(&prefix), "{}", health.reason);
         world.apply(&spec).await;
-        world.until_endpoints_respond(&["glance", "keystone"]).await;
+        world.until_endpoints_respond(&SERVICES).await;
     });
 }

@@ -8,7 +8,7 @@ use kube::{Api, ResourceExt};
 use osdpl_core::api::{ComponentHealth, ComponentStatus, OpenStackDeployment, reason};
 use serde_json::{Value, json};
 
-use crate::cloud::{BACKENDS, StatusAccess, services, with_values};
+use crate::cloud::{StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
 impl World {
@@ -126,7 +126,7 @@ fn reports_crash_loop_with_exit_code_and_scrubbed_log() {
 fn names_a_missing_mounted_secret() {
     run_test("no-secret", async |world| {
         let _operator = world.operator().start().await;
-        world.apply(&world.with_external(services(&["keystone"]), &BACKENDS).await).await;
+        world.apply(&world.keystone().await).await;
         world.until_ready().await;
         world.api::<Secret>().delete("keystone-etc", &DeleteParams::default()).await.unwrap();
         world.delete_pods("keystone-api-").await;
@@ -157,7 +157,7 @@ fn failing_hook_is_the_only_root_cause() {
         };
         world.cluster().behaviour("hook", &fault).await.unwrap();
         let _operator = world.operator().start().await;
-        world.apply(&world.with_external(services(&["keystone"]), &BACKENDS).await).await;
+        world.apply(&world.keystone().await).await;
         let cloud = world
             .until("the status reports the hook's log", |cloud| {
                 let has_log =
@@ -206,7 +206,8 @@ fn database_outage_is_one_cause_for_all_affected() {
         // Disable Heat's CronJob that runs every five minutes. Otherwise the status could also name a Job that this
         // CronJob starts during the outage.
         let no_cleaner = json!({"manifests": {"cron_job_engine_cleaner": false}});
-        let spec = services(&["glance", "keystone", "mariadb", "heat", "memcached", "rabbitmq"]);
+        let spec = services(&["glance", "keystone", "mariadb", "heat"]);
+        let spec = world.with_external(spec, &["memcached", "rabbitmq"]).await;
         world.apply(&with_values(spec, "heat", no_cleaner)).await;
         world.until_ready().await;
         let down = Rule { behaviour: None, ready: Some(false), ..Rule::new(&world.namespace, "mariadb-server", "") };

@@ -12,7 +12,6 @@ use osdpl_core::release::{SECRET_KEY, SECRET_TYPE};
 use serde_json::{Value, json};
 
 use crate::cloud::{StatusAccess, services, with_values};
-use crate::interrupted::KEYSTONE;
 use crate::proxy::{Answer, Proxy, REFUSALS};
 use crate::world::{World, run_test, with_timeout};
 
@@ -284,7 +283,8 @@ fn forged_record_does_not_redirect_endpoints() {
         forge(world, &elsewhere, "tokens", "keystone", "deployed").await;
         world.until_reason(reason::APPROVAL).await;
 
-        world.apply(&with(&[&KEYSTONE[..], &["placement"]].concat())).await;
+        let spec = with(&["keystone", "mariadb", "memcached", "placement"]);
+        world.apply(&world.with_external(spec, &["rabbitmq"]).await).await;
         let is_installed = |cloud: &OpenStackDeployment| cloud.child("placement").ready.then(|| cloud.status());
         let status = world.until("placement is installed", is_installed).await;
         let identity = &world.helm_values("placement")["endpoints"]["identity"];

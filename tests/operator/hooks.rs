@@ -10,17 +10,12 @@ use kube::api::DeleteParams;
 use osdpl_core::api::reason;
 use serde_json::{Value, json};
 
-use crate::cloud::{BACKENDS, StatusAccess, services, with_values};
+use crate::cloud::{StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
 /// The Job of a hook that the tests make fail or hang. Kubernetes retries upstream's Jobs up to a thousand times. Helm
 /// waits all this time, so the operator itself must report the failure.
 const JOB: &str = "keystone-db-init";
-
-/// Returns a spec with Keystone.
-async fn keystone_spec(world: &World) -> Value {
-    world.with_external(services(&["keystone"]), &BACKENDS).await
-}
 
 /// Returns a fault rule with which the pods of the Job [`JOB`] fail and have this log.
 fn failing_rule(world: &World, log: String) -> Rule {
@@ -49,7 +44,7 @@ fn lines_with_password(password: &str) -> String {
     let lines = [
         format!("+ mysql --password={password}"),
         format!("Authorization: Basic {encoded}"),
-        format!("mysql+pymysql://root:{password}@mariadb:3306"),
+        format!("mysql+pymysql://keystone:{password}@mariadb:3306"),
         format!("retry with password={other} token={token}"),
         "ERROR 1045: access denied".to_owned(),
     ];
@@ -61,9 +56,9 @@ fn names_failing_hook_with_scrubbed_log_and_recovers() {
     run_test("failing-hook", async |world| {
         hang_job(world, JOB).await;
         let operator = world.operator().start().await;
-        world.apply(&keystone_spec(world).await).await;
+        world.apply(&world.keystone().await).await;
         until_hook(world, "keystone").await;
-        let password = world.credentials("keystone").await["admin"].clone();
+        let password = world.credentials("keystone").await["database"].clone();
         world.cluster().behaviour(JOB, &failing_rule(world, lines_with_password(&password))).await.unwrap();
         let cloud = world
             .until("the status reports the hook's failure", |cloud| {
@@ -98,11 +93,9 @@ fn applies_corrected_spec_while_a_hook_is_stuck() {
     run_test("corrected", async |world| {
         world.cluster().behaviour(JOB, &Rule::new(&world.namespace, JOB, "image-pull-error")).await.unwrap();
         let _operator = world.operator().start().await;
-        world.apply(&keystone_spec(world).await).await;
+        world.apply(&world.keystone().await).await;
         world.until_reason(reason::FAILED).await;
-        world
-            .apply(&with_values(keystone_spec(world).await, "keystone", json!({"pod": {"replicas": {"api": 2}}})))
-            .await;
+        world.apply(&with_values(world.keystone().await, "keystone", json!({"pod": {"replicas": {"api": 2}}}))).await;
         world
             .until("helm applies the corrected spec", |cloud| {
                 let child = cloud.child("keystone");
@@ -158,7 +151,7 @@ fn last_run(world: &World) -> (usize, bool) {
 fn upgrade_skips_hooks_that_would_repeat_their_work() {
     run_test("skipped-hooks", async |world| {
         let operator = world.operator().start().await;
-        let installed = keystone_spec(world).await;
+        let installed = world.keystone().await;
         let keystone = |values: Value| with_values(installed.clone(), "keystone", values);
         world.apply(&installed).await;
         world.until_ready().await;

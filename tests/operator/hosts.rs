@@ -22,7 +22,8 @@ use crate::nodes::Nodes;
 use crate::world::{World, run_test, with_timeout};
 
 /// Returns a spec with nova, but without libvirt and Open vSwitch: Nova's compute pods do not wait for the pods of
-/// these two on their node. The spec has this effect only with the catalogue of [`without_node_dependencies`].
+/// these two on their node. The spec has this effect only with the catalogue of [`without_node_dependencies`]. The
+/// caller adds the [`BACKENDS`].
 pub fn nova() -> Value {
     let compute = json!({"pod": [], "services": [{"endpoint": "internal", "service": "compute"}]});
     let dependencies = json!({

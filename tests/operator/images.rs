@@ -8,16 +8,10 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
-use crate::cloud::{BACKENDS, StatusAccess, services, with_values};
+use crate::cloud::{StatusAccess, with_values};
 use crate::world::{World, now, run_test, with_timeout};
 
 const JOB: &str = "keystone-db-sync";
-
-/// Returns a spec with Keystone. `values` are the values of Keystone.
-async fn keystone_spec(world: &World, values: Value) -> Value {
-    let spec = world.with_external(services(&["keystone"]), &BACKENDS).await;
-    with_values(spec, "keystone", values)
-}
 
 /// Returns which of two writes came first after `since`: the deletion of the Job keystone-db-sync, or the patch of the
 /// Deployment keystone-api, whose pods wait for that Job.
@@ -49,11 +43,13 @@ async fn new_pods(world: &World, image: &str) -> Vec<bool> {
 fn new_image_waits_for_its_schema_migration() {
     run_test("images", async |world| {
         let _operator = world.operator().start().await;
-        world.apply(&keystone_spec(world, json!({})).await).await;
+        let spec = world.keystone().await;
+        let keystone = |values: Value| with_values(spec.clone(), "keystone", values);
+        world.apply(&spec).await;
         world.until_ready().await;
 
         let began = now();
-        world.apply(&keystone_spec(world, json!({"pod": {"replicas": {"api": 2}}})).await).await;
+        world.apply(&keystone(json!({"pod": {"replicas": {"api": 2}}}))).await;
         world.until_ready().await;
         assert_eq!(
             first_write(world, began),
@@ -68,9 +64,7 @@ fn new_image_waits_for_its_schema_migration() {
         world.cluster().behaviour(before, &Rule::new(&world.namespace, before, "hang")).await.unwrap();
         let (began, image) = (now(), "quay.io/airshipit/keystone:next");
         let tags = json!({"keystone_api": image, "keystone_db_sync": image});
-        world
-            .apply(&keystone_spec(world, json!({"pod": {"replicas": {"api": 2}}, "images": {"tags": tags}})).await)
-            .await;
+        world.apply(&keystone(json!({"pod": {"replicas": {"api": 2}}, "images": {"tags": tags}}))).await;
         world
             .until("helm waits for the hook keystone-db-init", |cloud| {
                 cloud.child("keystone").hook.filter(|hook| hook.contains(before)).map(drop)

@@ -11,16 +11,13 @@ use kube::api::{Patch, PatchParams};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::cloud::{BACKENDS, StatusAccess, services};
+use crate::cloud::{StatusAccess, services};
 use crate::lease::until_ended;
 use crate::operator::Operator;
 use crate::world::{World, run_test, with_timeout};
 
-/// Keystone and the services that its pods wait for. Keystone's pre-install hooks create empty Secrets for its Fernet
-/// and credential keys. The Jobs of its post-install hooks write the keys into these Secrets and use them.
-pub const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
-
-/// The Secrets for Keystone's Fernet and credential keys. They are empty until hook Jobs write keys into them.
+/// The Secrets for Keystone's Fernet and credential keys. Keystone's pre-install hooks create them without keys. The
+/// Jobs of its post-install hooks write the keys into these Secrets and use them.
 pub const KEYS: [&str; 2] = ["keystone-fernet-keys", "keystone-credential-keys"];
 
 /// Keeps the pods of a hook Job running, so that helm waits for the hook.
@@ -69,7 +66,7 @@ fn check_recovery_after_two_kills(name: &str, helm: u8) {
     run_test(name, async |world| {
         hang_job(world, "keystone-fernet-setup").await;
         let operator = world.operator().helm(helm).start().await;
-        world.apply(&world.with_external(services(&["keystone"]), &BACKENDS).await).await;
+        world.apply(&world.keystone().await).await;
         until_hook(world, "keystone", "keystone-fernet-setup").await;
         let credentials = world.all_credentials().await;
         kill_both(world, operator);

@@ -31,7 +31,7 @@ fn daemon_set(name: &str, nodes: i32) -> (String, i32) {
     (name.to_owned(), nodes)
 }
 
-/// Returns a spec with the preset `core`, but without the dashboard.
+/// Returns a spec with the preset `core` and external backends, but without the dashboard.
 async fn core(world: &World) -> Value {
     let spec = json!({"openstackRelease": "2026.1", "presets": ["core"], "services": {"horizon": {"enabled": false}}});
     world.with_external(spec, &BACKENDS).await

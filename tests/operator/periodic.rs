@@ -6,7 +6,7 @@ use kube::api::{DeleteParams, PostParams};
 use osdpl_core::api::{ComponentHealth, OpenStackDeployment, reason};
 use serde_json::json;
 
-use crate::cloud::{BACKENDS, StatusAccess, services};
+use crate::cloud::StatusAccess;
 use crate::world::{World, run_test};
 
 const CRON: &str = "keystone-fernet-rotate";
@@ -28,7 +28,7 @@ impl World {
 fn failing_cron_job_degrades_but_stays_ready() {
     run_test("cron-fails", async |world| {
         let _operator = world.operator().start().await;
-        world.apply(&world.with_external(services(&["keystone"]), &BACKENDS).await).await;
+        world.apply(&world.keystone().await).await;
         let cloud = world.until_ready().await;
         let rotate = cloud.status().health["keystone"]["fernet-rotate"].clone();
         assert_eq!((rotate.status, rotate.ready.as_str()), (ComponentHealth::Ready, "0/0"));

@@ -31,6 +31,7 @@ impl World {
 fn reports_pods_refused_by_a_quota() {
     run_test("quota", async |world| {
         let _operator = world.operator().start().await;
+        // RabbitMQ's pod uses up the quota while the pods of memcached and Keystone are deleted.
         let spec = services(&["keystone", "memcached", "rabbitmq"]);
         world.apply(&world.with_external(spec, &["mariadb"]).await).await;
         world.until_ready().await;

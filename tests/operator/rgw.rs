@@ -14,7 +14,7 @@ use crate::world::{World, run_test, with_timeout};
 
 const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
 
-/// Returns a spec with Keystone and an object store that Rook runs.
+/// Returns a spec with Keystone and an object store that Rook runs. The caller adds the [`BACKENDS`].
 fn spec(rook: &Rook<'_>) -> Value {
     let mut spec = services(&["keystone", "ceph_rgw"]);
     let store = json!({"name": "objects", "publicUrl": "https://objects.example.org"});
@@ -78,8 +78,8 @@ fn sets_keystone_in_rook_store_before_waiting_for_urls() {
         assert_eq!(world.secret_value(&rook.namespace, name, "OS_USERNAME").await, "swift");
 
         let is_waiting = |cloud: &OpenStackDeployment| {
-            let others_are_ready = cloud.child("keystone").ready && cloud.child("ceph-rgw").status == "absent";
-            (others_are_ready && waiting_message(cloud)?.contains("has no endpoints yet"))
+            let is_next = cloud.child("keystone").ready && cloud.child("ceph-rgw").status == "absent";
+            (is_next && waiting_message(cloud)?.contains("has no endpoints yet"))
                 .then(|| cloud.child("ceph-rgw").message)
         };
         let message = world.until("ceph-rgw waits for the endpoints of the object store", is_waiting).await;

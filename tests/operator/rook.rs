@@ -30,7 +30,7 @@ fn waits_for(text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<(
     move |cloud| pending(cloud)?.contains(text).then_some(())
 }
 
-/// Returns a spec with images and volumes on Ceph, without [`BACKENDS`]. `ceph` is the value of `features.storage.ceph`.
+/// Returns a spec with images and volumes on Ceph. The caller adds the [`BACKENDS`]. `ceph` is the value of `features.storage.ceph`.
 pub fn on_ceph(ceph: &Value) -> Value {
     let mut spec = services(&["keystone", "glance", "cinder"]);
     spec["features"] = json!({"storage": {"backend": "ceph", "ceph": ceph}});

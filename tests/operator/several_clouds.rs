@@ -122,9 +122,8 @@ fn cloud_keeps_the_objects_of_a_detached_cloud_with_its_name() {
 
         let kept = kept_objects(world).await;
         let first_labels = nodes.until_labels(&node, &[COMPUTE, SWITCH]).await;
-        // The second cloud has no mariadb: mariadb's chart contains a CRD, and a CRD belongs to only one release, here
-        // to mariadb of the first cloud.
         let mut other = services(&["memcached", "rabbitmq"]);
+        // The first cloud's memcached has another host.
         other["services"]["memcached"]["external"] = json!({"host": "192.0.2.8"});
         // The first cloud has already set one of the labels that the second cloud sets on this node. With
         // `approval: Automatic`, the operator may later remove the second cloud's labels without waiting for a person.

@@ -11,8 +11,11 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::cloud::{StatusAccess, services};
-use crate::interrupted::{KEYS, KEYSTONE, fill};
+use crate::interrupted::{KEYS, fill};
 use crate::world::{World, now, run_test};
+
+/// Keystone and the services that its pods wait for.
+const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 
 impl World {
     /// Removes from etcd all versions of each object except the newest version.
