@@ -33,7 +33,7 @@ struct Shared {
 static SHARED: LazyLock<Shared> = LazyLock::new(|| {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let cluster = runtime.block_on(async {
-        let cluster = Cluster::start(Options::default()).await.unwrap();
+        let cluster = Cluster::start(Options::default().with_rare_garbage_collection()).await.unwrap();
         let definition = osdpl_values::yaml::parse("CRD", &read("crds/openstackdeployments.osdpl.dev.yaml")).unwrap();
         let definitions = Api::all(cluster.client());
         definitions.create(&PostParams::default(), &definition).await.unwrap();

@@ -113,7 +113,8 @@ impl Plane {
     async fn start() -> Self {
         let options = Options::default()
             .with_programs(&[Program::Helm4, Program::Helm3])
-            .with_audit(Audit { secret_reads: true });
+            .with_audit(Audit { secret_reads: true })
+            .with_rare_garbage_collection();
         let cluster = Cluster::start(options).await.unwrap();
         let namespace = serde_json::from_value(json!({"metadata": {"name": DEFAULT_NAMESPACE}})).unwrap();
         Api::<Namespace>::all(cluster.client()).create(&PostParams::default(), &namespace).await.unwrap();

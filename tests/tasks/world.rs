@@ -34,7 +34,7 @@ pub const PASSWORD: &str = "correct-horse-battery-staple";
 static CLUSTER: LazyLock<(Runtime, Cluster)> = LazyLock::new(|| {
     let start = || {
         let runtime = Runtime::new().unwrap();
-        let options = Options::default().with_programs(&[Program::Helm4]);
+        let options = Options::default().with_programs(&[Program::Helm4]).with_rare_garbage_collection();
         let cluster = runtime.block_on(Cluster::start(options)).unwrap();
         (runtime, cluster)
     };

@@ -113,6 +113,7 @@ impl Cluster {
             nodes: options.nodes,
             audit: options.audit,
             emulated_version: options.emulated_version,
+            environment: options.environment,
             attached,
             temporary: temporary.is_some(),
             existing: None,

@@ -164,6 +164,7 @@ async fn up_and_report(up: Up) -> anyhow::Result<()> {
         nodes: Node::all_in_one(up.nodes),
         audit: up.audit.then_some(Audit { secret_reads: up.audit_secret_reads }),
         emulated_version: up.emulated_version,
+        environment: std::collections::BTreeMap::new(),
         existing: up.kubeconfig,
     };
     let cluster = Cluster::up(options).await?;

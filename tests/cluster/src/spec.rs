@@ -21,6 +21,7 @@ pub(crate) struct Spec {
     pub nodes: Vec<Node>,
     pub audit: Option<Audit>,
     pub emulated_version: Option<String>,
+    pub environment: BTreeMap<String, String>,
     /// Whether the supervisor stops when its standard input is closed, which happens when the caller exits.
     pub attached: bool,
     /// Whether the supervisor removes the folder when it stops.

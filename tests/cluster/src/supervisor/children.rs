@@ -14,11 +14,6 @@ use crate::ports::Ports;
 use crate::process::Process;
 use crate::spec::Spec;
 
-/// Settings of Go's garbage collection. With `GOGC=200`, kube-apiserver spends more than a third of its CPU time on it.
-/// With these settings, a program collects garbage only when its memory has grown to nine times of what is in use, or to
-/// 1 GiB.
-const GARBAGE_COLLECTION: [(&str, &str); 2] = [("GOGC", "800"), ("GOMEMLIMIT", "1GiB")];
-
 /// The running programs of a cluster, and the settings with which the supervisor starts programs.
 pub(crate) struct Children {
     pub folder: Folder,
@@ -54,7 +49,7 @@ impl Children {
         // Do not pass on the caller's environment, because variables for proxies, kubeconfigs and feature gates would
         // change how the programs behave.
         command.env_clear().env("HOME", self.folder.path()).env("PATH", "/usr/bin:/bin");
-        command.envs(GARBAGE_COLLECTION);
+        command.envs(&self.spec.environment);
         command.stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
         let child = command.spawn().map_err(|error| self.boot_error(component, &error.to_string()))?;
         let process = child.id().and_then(Process::find);
