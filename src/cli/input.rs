@@ -34,7 +34,7 @@ impl ReadError {
             ErrorKind::PermissionDenied => "permission denied; get permission to read it".to_owned(),
             ErrorKind::IsADirectory => "it is a folder; name a file in it".to_owned(),
             ErrorKind::InvalidData => "it is not UTF-8 text; save it as UTF-8".to_owned(),
-            _ => format!("{error}; name a readable one"),
+            _ => format!("{error}; choose a file that osdpl can read"),
         };
         Self { name: name.to_string(), why }
     }

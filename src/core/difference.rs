@@ -67,9 +67,10 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Whether the upgrade can end pods of the object: at once ([`Self::RestartsPods`]), when someone deletes a pod
-    /// ([`Self::RestartsPodsOnDelete`]), or when someone deletes the object ([`Self::Recreated`], if the object has
-    /// pods).
+    /// Whether the upgrade requires new pods for the object.
+    ///
+    /// Kubernetes replaces the pods at once ([`Self::RestartsPods`]) or after someone deletes them
+    /// ([`Self::RestartsPodsOnDelete`]). For [`Self::Recreated`], someone must delete the object with its pods.
     pub fn ends_pods(&self) -> bool {
         matches!(self, Self::RestartsPods | Self::RestartsPodsOnDelete | Self::Recreated { pods: true, .. })
     }

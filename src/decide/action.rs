@@ -29,7 +29,7 @@ const CRD: &str = "CustomResourceDefinition";
 /// An action of a plan, with the reason for it and the events to record.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// The change that the operator executes.
+    /// The action that the operator executes.
     pub action: Action,
     /// Why osdpl executes the action.
     pub reason: String,

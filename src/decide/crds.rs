@@ -377,7 +377,8 @@ fn newer_crd_warning(name: &str, crd: &str) -> Finding {
 /// Adds the API server's defaults to the spec of a chart's CRD. osdpl can then compare the spec with the CRD in the
 /// cluster, which has these defaults.
 ///
-/// Kubernetes: `apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go`.
+/// The defaults are those that Kubernetes sets in
+/// `apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go`.
 fn with_defaults(mut spec: CustomResourceDefinitionSpec) -> CustomResourceDefinitionSpec {
     spec.names.singular.get_or_insert_with(|| spec.names.kind.to_lowercase());
     spec.names.list_kind.get_or_insert_with(|| format!("{}List", spec.names.kind));

@@ -228,7 +228,7 @@ fn provides_the_namespace_and_the_crds_before_helm_starts() {
     let approval = json!({"osdpl.dev/approve": waiting.releases.hash});
     snapshot.deployment.metadata.annotations = serde_json::from_value(approval).unwrap();
     let expected = [
-        "create namespace data: store is installed there",
+        "create namespace data: osdpl installs store there",
         "transfer CustomResourceDefinition users.example.org from release old/store to data/store: the release that \
          owns the CRD was uninstalled, and helm does not install over objects of another release",
         "apply CustomResourceDefinition stores.example.org: the chart of store needs this CRD",

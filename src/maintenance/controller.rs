@@ -347,7 +347,7 @@ impl MaintenanceController {
             self.cluster.publish_status(current, &status).await.map(drop)
         };
         if let Err::<(), Error>(error) = write.await {
-            tracing::warn!(maintenance = name, %error, "can't report a failed pass in the status of the maintenance");
+            tracing::warn!(maintenance = name, %error, "osdpl can't write the error of the failed pass to the status of the NodeMaintenance");
         }
     }
 

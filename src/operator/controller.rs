@@ -228,7 +228,7 @@ async fn reconcile(stored: Arc<Stored<OpenStackDeployment>>, context: Arc<Contex
     drop(memory);
     let report = context.report_pass_failure(deployment, result.as_ref().err());
     if tokio::time::timeout(context.pass_timeout, report).await.is_err() {
-        tracing::warn!("can't report failing passes in the status: the API server did not respond in time");
+        tracing::warn!("osdpl can't report failing passes in the status: the API server did not respond in time");
     }
     result
 }

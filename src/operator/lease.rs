@@ -399,7 +399,9 @@ impl Elector {
         match self.try_release().await {
             Ok(true) => tracing::info!("this operator has released the Lease"),
             Ok(false) => tracing::info!("this operator does not hold the Lease any more, so it does not release it"),
-            Err(error) => tracing::warn!(%error, "can't release the Lease; the next operator waits until it expires"),
+            Err(error) => {
+                tracing::warn!(%error, "osdpl can't release the Lease; the next operator waits until it expires")
+            }
         }
     }
 

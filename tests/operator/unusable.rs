@@ -167,7 +167,7 @@ fn names_a_damaged_record_and_continues_without_it() {
         let secrets: Api<Secret> = world.api();
         let damage = Patch::Merge(json!({"data": {"release": "ZGFtYWdlZA=="}}));
         secrets.patch(record, &PatchParams::default(), &damage).await.unwrap();
-        let named = format!("Secret {}/{record}: the release record does not hold a release", world.namespace);
+        let named = format!("Secret {}/{record}: the content is not a helm release", world.namespace);
         let message = until_message(world, "memcached", &named).await;
         assert!(message.contains("or delete the Secret if the previous revision is intact"), "{message}");
         assert_eq!(world.helm_runs().len(), 2);

@@ -176,7 +176,7 @@ async fn skips_and_reports_an_unreadable_record() {
     world.create::<Secret>(record("mislabelled", "1", json!({"osdpl.dev/attempt": "whoever"}))).await;
     world.create::<Secret>(record("never-ours", "1", json!({}))).await;
     for (release, message) in [
-        ("garbage", "the release record's payload is damaged"),
+        ("garbage", "the content is damaged"),
         ("unversioned", "its label \"version\" is \"one\" where a revision number is expected"),
         ("mislabelled", "its label \"osdpl.dev/attempt\" was not written by osdpl"),
     ] {

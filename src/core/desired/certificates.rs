@@ -61,7 +61,7 @@ pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<
             }
             Err(problem) => findings.push(refused(
                 entry.field.clone(),
-                format!("the certificates can't be determined: {problem}; correct `certificates` in the file of the feature if you added the file; otherwise report this bug of the catalogue"),
+                format!("osdpl can't evaluate `certificates` in {}: {problem}; correct the expressions there, or report this bug of the catalogue if the file is built in", catalog.file_location(file)),
             )),
         }
     }

@@ -43,22 +43,22 @@ const SERVER_SIDE: &str = "ssa";
 pub enum DecodeError {
     /// The payload is not valid base64 or gzip, or its end is missing.
     #[error(
-        "the release record's payload is damaged: {0}; osdpl does not change the release: restore the Secret from \
-         a backup, or delete the Secret if the previous revision is intact"
+        "the content is damaged: {0}; osdpl does not change the release until someone repairs the record; restore the \
+         Secret from a backup, or delete the Secret if the previous revision is intact"
     )]
     Damaged(io::Error),
     /// The payload unpacks to more bytes or items than any release needs.
     #[error(
-        "the release record unpacks to more than {} MiB or {ITEMS_MAX} items, more than any release needs; osdpl does \
-         not change the release: find out what wrote the record, and delete the Secret if the previous revision is \
-         intact",
+        "the content unpacks to more than {} MiB or {ITEMS_MAX} items, more than any release needs; osdpl does not \
+         change the release until someone repairs the record; find out what wrote the record, and delete the Secret if \
+         the previous revision is intact",
         UNPACKED_MAX >> 20
     )]
     TooLarge,
     /// The payload can be unpacked, but its content is not a release.
     #[error(
-        "the release record does not hold a release: {0}; osdpl does not change the release: restore the Secret from \
-         a backup, or delete the Secret if the previous revision is intact"
+        "the content is not a helm release: {0}; osdpl does not change the release until someone repairs the record; \
+         restore the Secret from a backup, or delete the Secret if the previous revision is intact"
     )]
     NoRelease(String),
 }

@@ -76,7 +76,7 @@ fn stuck(snapshot: &Snapshot<'_>, server: &Server, last: Option<&Migration>) -> 
             )
         }),
         status => Some(format!(
-            "its status is {status}, in which it can't be live-migrated; start it, move it cold (openstack server migrate), or delete it"
+            "its status is {status}, in which it can't be live-migrated; start it, cold-migrate it (openstack server migrate), or delete it"
         )),
     }
 }

@@ -132,7 +132,7 @@ impl CatalogHandle {
         let mut current = self.current();
         if current.1 != findings {
             for finding in &findings {
-                tracing::warn!(%finding, "can't use an addition to the catalogue");
+                tracing::warn!(%finding, "osdpl can't use an addition to the catalogue");
             }
         }
         *current = (built, findings);

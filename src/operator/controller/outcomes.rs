@@ -33,7 +33,7 @@ impl Context {
             match self.cluster.reader().newest_record(&key).await {
                 Ok(record) => memory.update_record(&key, record, super::now()),
                 Err(error) => {
-                    tracing::warn!(release = %key, %error, "can't read the newest record of the release after helm has ended; retrying");
+                    tracing::warn!(release = %key, %error, "osdpl can't read the newest record of the release after helm has ended; retrying");
                 }
             }
         }
@@ -108,7 +108,7 @@ impl Memory {
                     self.process_outcome(&outcome, record, observation);
                 }
                 Err(error) => {
-                    tracing::warn!(release = %outcome.release, %error, "can't read the newest record of the release after helm has ended; retrying");
+                    tracing::warn!(release = %outcome.release, %error, "osdpl can't read the newest record of the release after helm has ended; retrying");
                 }
             }
         }

@@ -88,7 +88,7 @@ impl Context {
             osdpl_core::status::failing_status(deployment.status.as_ref(), generation, &problem, wall());
         match self.cluster.publish_status(deployment, status, events).await {
             Ok(_) => drop(self.pass_failures().insert(uid, PassFailure { reported: Some(now), ..failure })),
-            Err(error) => tracing::warn!(%error, "can't report failing passes in the status"),
+            Err(error) => tracing::warn!(%error, "osdpl can't report failing passes in the status"),
         }
     }
 

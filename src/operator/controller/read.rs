@@ -141,7 +141,7 @@ impl Context {
         execute_reads(&reader, &memory.reads, &mut memory.responses, &owner, begun, limit).await?;
         for (read, received) in memory.responses.iter().filter(|(_, received)| received.fresh) {
             if let (Read::Leftovers { release, .. }, Response::Leftovers(Err(error))) = (read, &received.response) {
-                tracing::warn!(%release, error, "can't find the objects of failed revisions; osdpl retries later");
+                tracing::warn!(%release, error, "osdpl can't find the objects of failed revisions; osdpl retries later");
             }
         }
         let observation = self.tasks.observe();

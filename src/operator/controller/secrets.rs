@@ -64,7 +64,7 @@ impl Context {
                 }
                 self.update_scrubber(&mut memory);
             }
-            Err(error) => tracing::warn!(%error, "can't read the Secrets whose contents must not appear in logs"),
+            Err(error) => tracing::warn!(%error, "osdpl can't read the Secrets whose contents must not appear in logs"),
         }
     }
 

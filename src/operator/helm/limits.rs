@@ -35,7 +35,7 @@ fn limit(child: &Child, resource: Resource, value: u64) {
     let Some(pid) = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) else { return };
     let limit = Rlimit { current: Some(value), maximum: Some(value) };
     if let Err(error) = prlimit(Some(pid), resource, limit) {
-        tracing::warn!(?resource, %error, "can't limit the resources of helm; allow the system call prlimit64");
+        tracing::warn!(?resource, %error, "osdpl can't limit the resources of helm; allow the system call prlimit64");
     }
 }
 

@@ -105,7 +105,7 @@ async fn read(client: &Client, own: &str) -> BTreeMap<String, LeaseSpec> {
             );
             return BTreeMap::new();
         }
-        tracing::warn!(%error, "can't find out whether an operator is active in another namespace; retrying");
+        tracing::warn!(%error, "osdpl can't find out whether an operator is active in another namespace; retrying");
         tokio::time::sleep(RETRY_PERIOD).await;
     }
 }

@@ -166,7 +166,7 @@ fn floods_and_record_bombs_use_bounded_memory() {
             create_bomb(world, &world.namespace, field, &attempt).await;
             let find = |cloud: &OpenStackDeployment| {
                 let message = cloud.child("horizon").message;
-                message.contains("the release record unpacks to more than").then_some(message)
+                message.contains("the content unpacks to more than").then_some(message)
             };
             let message = world.until("the status names the record", find).await;
             assert!(message.contains("sh.helm.release.v1.horizon.v1"), "{message}");
