@@ -23,9 +23,11 @@
 //! ```
 //!
 //! * `read` (`osdpl_operator::controller`) collects a `Snapshot`: the objects that the watches have cached, running helm
-//!   processes, fetched charts, `kept`, and the responses to the reads that the last plan requested. For these reads,
-//!   the operator uses a `Reader`, which has no write methods. Before `read`, the pass adds the additions to the
-//!   catalogue (`Context::update_catalog`). It ends if the watches have not read them yet.
+//!   processes, the results of ended ones (`controller::outcomes`), fetched charts, `kept`, and the responses to the
+//!   reads that the last plan requested. For these reads, the operator uses a `Reader`, which has no write methods. If
+//!   the plan requests the CRDs of a chart, `read` waits for `helm template`, at most 20 s per chart. Before `read`, the
+//!   pass adds the additions to the catalogue (`Context::update_catalog`). It ends if the watches have not read them
+//!   yet.
 //! * `decide` (`osdpl_decide`) is a pure function. It resolves the spec, the catalogue and the facts (see the glossary)
 //!   into the desired releases, by means of `osdpl_lint::Input`: all code that computes the desired state
 //!   (`osdpl_core::desired`) from a spec goes through this type. There is one exception: `osdpl_core::adopt` searches
@@ -38,7 +40,8 @@
 //!   in the plan says why the pass ends early. It ends before `apply` if the snapshot lacks requested objects
 //!   (`Hold::Objects`) or responses (`Hold::Reads`). It ends after `apply`, without `report`, if the rest of the
 //!   decision depends on the result of the actions (`Hold::Actions`), if the actions change the finalizer, so that the
-//!   watch triggers the next pass (`Hold::Watch`), or if the operator still fetches charts (`Hold::Charts`).
+//!   watch triggers the next pass (`Hold::Watch`), or if the operator still fetches charts and a new status would
+//!   contain less than the stored one (`Hold::Charts`).
 //! * `subscribe` passes the plan's requests to the watches and tasks, so that the next snapshot contains the requested
 //!   data. It passes the plan's maintenance settings to the controller of NodeMaintenance resources. It stores `kept`,
 //!   the part of the plan that the next decision needs, in memory.
@@ -54,7 +57,8 @@
 //! `controller::pass_failures`. In addition, the controller of NodeMaintenance resources and the commands of `osdpl`
 //! write outside of passes.
 //!
-//! `osdpl plan` prints the plan of the next pass: it repeats `read` and `decide` until the plan requests nothing more.
+//! `osdpl plan` prints the plan of the next pass: it repeats `read` and `decide` until the plan lacks no data. If the
+//! rest of a decision depends on the result of actions, it assumes that the actions are done.
 //!
 //! In these cases, a pass differs from the pass of a running cloud:
 //!
@@ -68,7 +72,9 @@
 //! * The operator has no rights in the resource's namespace: the pass writes only the status.
 //! * The spec is refused: the pass writes only the finalizer, the Endpoints of external hosts and the status.
 //!
-//! A pass is short, and depends only on the snapshot, not on the event that triggered it. These events trigger a pass:
+//! A pass is short, and depends only on the snapshot, not on the event that triggered it. Passes run one at a time. A
+//! pass that takes longer than `--pass-timeout` fails, and the operator starts another one after a few seconds. These
+//! events trigger a pass:
 //! a helm process ends; a release record, a workload, a Secret, a node or the resource itself changes; requested data
 //! arrive; a task has a new result, for example of the probes of APIs (`tasks::endpoints`); or the delay is over after
 //! which the last pass wanted another one. Helm's release records store the progress: their labels name the inputs, the
@@ -93,16 +99,21 @@
 //!     * `checks:` in the catalogue's file of a preset or feature; services have none. osdpl evaluates the checks of a
 //!       preset if the spec names the preset, and those of a feature always. A check can read the whole spec, so it can
 //!       compare features and services;
-//!     * `values/rules.yaml` and `values/couplings.yaml`, if the check compares values of releases;
+//!     * `values/couplings.yaml`, if a setting must be equal in several charts, and `values/rules.yaml` for any other
+//!       condition on values of releases;
 //!     * a CEL rule of the CRD (`osdpl_core::api`), if the API server can check it;
 //!     * `osdpl-lint`: a function that `rule::check` calls, and an entry in `rule::RULES`. Checks of overrides are in
 //!       its module `overrides` (with an entry in `overrides::KINDS`), checks of files in `validate`.
 //! * A new fact from the cluster: a field of `Snapshot`. `read` fills it from a watch in `src/operator/tasks`,
 //!   from the watches of objects that the spec names (`src/operator/cluster/object_watches.rs`), or from a `Read` that
-//!   `src/operator/cluster/reads.rs` executes. `controller::preview` must fill it for `osdpl plan`, too.
+//!   `src/operator/cluster/reads.rs` executes. `controller::preview` must fill it for `osdpl plan`, too. If the data
+//!   depends on the spec, the plan requests it with a field of `Requests`, which `subscribe` passes on. A new kind of
+//!   object needs rights in `deploy/osdpl/templates/clusterrole.yaml` and a check in `controller/preview/rights.rs`. A
+//!   task in `src/operator/tasks` triggers the pass with `tasks::publish`.
 //! * An object that belongs to a release and whose content follows from the spec, such as a `PodDisruptionBudget` or an
-//!   `HTTPRoute`: a value below `extraObjects` in a fragment of the catalogue; no Rust. helm writes and deletes the
-//!   object. A new kind also needs an entry in `osdpl_core::drift` (`kind.rs`) and rights in
+//!   `HTTPRoute`: a value of the chart, such as `pod.lifecycle.disruption_budget`, if the chart has one. Otherwise a
+//!   value below `extraObjects` in a fragment of the catalogue, if the chart has this key; no Rust. helm writes and
+//!   deletes the object. A new kind also needs an entry in `osdpl_core::drift` (`kind.rs`) and rights in
 //!   `deploy/osdpl/templates/clusterrole.yaml`.
 //! * A new step of a release: the state table in `osdpl_core::plan`. Any other new write: an `Action` in `osdpl-decide`
 //!   (with `Display`, `object` and `id`), executed in `Context::execute`, with rights in
@@ -111,7 +122,9 @@
 //!       chart first, whether the next pass follows at once, and whether it repeats reads;
 //!       `namespaces::missing_namespace`: whether osdpl creates the object's namespace;
 //!     * the method of `Draft` that adds the action: `add`, or `change_for_spec` and `attempt_for_spec` if
-//!       `approval: Always` delays it. Then the target hash must cover it: `object_settings` (`osdpl_core::desired`);
+//!       `approval: Always` delays it. Then the target hash must cover it: `object_settings` (`osdpl_core::desired`). If
+//!       the API server may refuse the action (`ActionResult::Refused`), add it with `attempt` or `attempt_for_spec`:
+//!       with `add`, passes would repeat the request at once;
 //!     * the deletion of obsolete objects: a `Read` that lists them, `Kind`, `Cluster::delete` and
 //!       `deletion::clean_up`; `leftovers` and `needed` decide which objects unmanaged releases still need.
 //!
@@ -119,6 +132,11 @@
 //! * A new reason to wait: `Wait` in `osdpl_core::plan` with its message, `is_open` in `osdpl_decide`'s
 //!   `annotations.rs` (whether the wait can end without a decision of the user), `osdpl_core::status` (the condition),
 //!   and the runbook.
+//! * A new reason of the condition Ready: a constant in `reason` (`src/core/api/status.rs`), a check in `CHECKS` and, if
+//!   a person must act, an entry in `stalled` (`src/core/status/assessment.rs`), `event_reason`
+//!   (`src/core/status/events.rs`), and the runbook.
+//! * Upgrades between OpenStack releases do not exist yet: `rule::release` in `osdpl-lint` refuses them. Their stages
+//!   belong in the catalogue, and a stage's wait is a new `Wait` in `osdpl_core::plan`.
 //! * A metric: `CloudState` in `src/operator/telemetry.rs`, filled in `controller::publish`, and the table in
 //!   `deploy/docs/guide/install.md`.
 //! * A step of a node's maintenance: `decide` in `osdpl-maintenance`, and `MaintenanceStep` in `osdpl_core::api` (then
@@ -126,7 +144,7 @@
 //!   `osdpl-maintenance`. Anything else that the maintenance needs from the operator: a method of the
 //!   trait `osdpl_maintenance::Operator`.
 //! * A subcommand: a module of `osdpl-cli`, a variant of `Command` and an arm of `run` in its `lib.rs`. If the command
-//!   uses OpenStack's APIs: `read_access` (`src/cli/openrc.rs`) reads the administrator's login from helm's record, and
+//!   uses OpenStack's APIs: `read_access` (`src/cli/keystone.rs`) reads the administrator's login from helm's record, and
 //!   `osdpl_maintenance::OpenStackClient` sends requests. `Api` and `Access` (`osdpl_core::openstack`) know only the
 //!   internal URLs of Nova and Neutron.
 //!

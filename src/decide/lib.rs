@@ -21,10 +21,11 @@
 //! | modules | contents |
 //! |---|---|
 //! | `cloud`, `deletion` | the order of all decisions |
-//! | `draft`, `plan`, `action`, `requests`, `snapshot`, `kept` | the data |
-//! | `selection`, `resource`, `spec_references`, `credentials`, `charts`, `ceph`, `external`, `namespaces`, `nodes` | decisions that come before the steps of releases |
-//! | `comparison`, `releases`, `crds`, `cleanup`, `rollouts`, `hosts`, `annotations` | the steps of releases, and what follows from them |
+//! | `draft`, `plan`, `action`, `objects`, `requests`, `snapshot`, `kept` | the data |
+//! | `additions`, `selection`, `resource`, `spec_references`, `lookups`, `credentials`, `certificates`, `charts`, `ceph`, `external`, `namespaces`, `nodes` | decisions that come before the steps of releases |
+//! | `comparison`, `releases`, `changes`, `crds`, `cleanup`, `rollouts`, `hosts`, `instances`, `annotations` | the steps of releases, and what follows from them |
 //! | `ownership`, `needed`, `leftovers` | what belongs to the cloud, and what stays when osdpl deletes |
+//! | `assumptions` | what `osdpl plan` assumes about missing data |
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and use the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

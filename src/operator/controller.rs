@@ -10,8 +10,7 @@
 //! apply_release  starts helm, changes release records  rendered     renders charts to find their CRDs
 //! ```
 //!
-//! A pass never waits for an upgrade or uninstall by helm. The next pass starts when a helm process ends, when a
-//! release record, a workload, a Secret, a node or the resource changes, or at the time that the last plan requested.
+//! A pass never waits for an upgrade or uninstall by helm. The documentation of the binary lists what triggers a pass.
 
 mod apply;
 mod apply_release;
