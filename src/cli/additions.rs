@@ -32,7 +32,9 @@ impl CatalogOption {
     pub(crate) fn load_for(&self, document: &Document) -> anyhow::Result<ExtendedCatalog> {
         let named = named_additions(&document.object(), &document.others);
         for (field, source) in &named.missing {
-            eprintln!("unknown: {source}, which {field} references, is not in the file: its additions are left out");
+            eprintln!(
+                "unknown: {source}, which {field} references, is not in the file, so osdpl leaves out its additions; to include them, add the object to the file"
+            );
         }
         let extended = self.extended(&named.additions)?;
         let line = |finding: &Finding| {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Args, Command, ValueEnum};
@@ -175,8 +175,9 @@ fn write_pages(folder: &Path, reference: &Reference) -> anyhow::Result<()> {
     let pages = pages(reference)?;
     for kind in Kind::ALL {
         let subfolder = folder.join(kind.name());
-        std::fs::create_dir_all(&subfolder)
-            .with_context(|| format!("{}: can't be created or written; name another folder", subfolder.display()))?;
+        if let Err(error) = std::fs::create_dir_all(&subfolder) {
+            bail!("osdpl can't create the folder {}: {error}; name another folder", subfolder.display());
+        }
         for entry in std::fs::read_dir(&subfolder)? {
             let path = entry?.path();
             let name = path.file_name().map(|name| format!("{}/{}", kind.name(), name.to_string_lossy()));
@@ -189,8 +190,8 @@ fn write_pages(folder: &Path, reference: &Reference) -> anyhow::Result<()> {
     }
     for (name, text) in &pages {
         let path = folder.join(name);
-        if std::fs::write(&path, text).is_err() {
-            bail!("{} can't be written; name another folder", path.display());
+        if let Err(error) = std::fs::write(&path, text) {
+            bail!("osdpl can't write {}: {error}; name another folder", path.display());
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 
 use super::chart_options::ChartOptions;
 use super::output;
@@ -160,9 +160,10 @@ impl PullArguments {
         for request in requests(&store, &self.charts)? {
             let pulled = store.obtain(&request).await.map_err(anyhow::Error::from).and_then(|chart| {
                 let file = self.to.join(format!("{}-{}.tgz", chart.name, chart.version));
-                let mut archive = std::fs::File::open(&chart.path).with_context(|| chart.path.display().to_string())?;
+                let mut archive = std::fs::File::open(&chart.path)
+                    .with_context(|| format!("osdpl can't read {}", chart.path.display()))?;
                 write_atomically(&file, |to| std::io::copy(&mut archive, to).map(drop))
-                    .with_context(|| format!("cannot write {}: check free space and permissions", file.display()))?;
+                    .map_err(|error| unwritable(&file, &error))?;
                 Ok((file, chart))
             });
             if let Some((file, chart)) = results.record(pulled) {
@@ -220,7 +221,12 @@ fn requests(store: &Store, arguments: &[ChartArgument]) -> Result<Vec<ChartReque
 
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     write_atomically(file, |to| std::io::Write::write_all(to, text.as_bytes()))
-        .with_context(|| format!("cannot write {}: check free space and permissions", file.display()))
+        .map_err(|error| unwritable(file, &error))
+}
+
+/// Returns the error for a file that osdpl can't write.
+fn unwritable(file: &Path, error: &std::io::Error) -> anyhow::Error {
+    anyhow!("osdpl can't write {}: {error}; check free space and permissions", file.display())
 }
 
 /// The number of charts for which the subcommand succeeded, and the number for which it failed.

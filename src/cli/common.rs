@@ -109,7 +109,11 @@ impl Target {
         let mut found: Vec<_> = all.items.into_iter().filter(has_name).collect();
         match (found.len(), found.pop()) {
             (1, Some(stored)) => content(stored),
-            (0, _) => bail!("there is no matching OpenStackDeployment; `kubectl get osdpl -A` lists all"),
+            (0, _) => {
+                bail!(
+                    "there is no matching OpenStackDeployment; create one, or use a name and namespace that `kubectl get osdpl -A` lists"
+                )
+            }
             _ => bail!("there are several OpenStackDeployments; name one of those that `kubectl get osdpl -A` lists"),
         }
     }

@@ -96,16 +96,14 @@ impl Arguments {
             explanations.retain(Explanation::is_set);
         }
         if let Some(list) = list_of(&path).filter(|_| !explanations.iter().any(Explanation::is_set)) {
-            bail!(
-                "{path} is an entry of a list, and helm replaces complete lists: a single entry can't be explained; use {list}"
-            );
+            bail!("osdpl can't explain {path}, an entry of a list, because helm replaces whole lists; use {list}");
         }
         if explanations.is_empty() {
             if let [word] = self.target.as_slice()
                 && cloud.desired.releases.contains_key(word.as_str())
             {
                 bail!(
-                    "{word} is a release: name a path in its values after it, such as: osdpl explain {word} pod.replicas"
+                    "{word} is a release, but `osdpl explain` also needs a path in its values; add a path, such as `osdpl explain {word} pod.replicas`"
                 );
             }
             bail!("no layer sets {path} of any release; name a release to see whether its chart has this key");
@@ -200,7 +198,7 @@ impl Arguments {
         let store = self.chart_options.open().await?;
         for explanation in explanations {
             let Some(request) = chart_of_release(&store, spec, catalog, &explanation.release) else { continue };
-            let context = || format!("the keys of chart {}", request.name);
+            let context = || format!("osdpl can't read the keys of chart {}", request.name);
             let chart = store.obtain(&request).await.with_context(context)?;
             explanation.chart = explanation.chart.clone().read(&chart, catalog, path).with_context(context)?;
         }

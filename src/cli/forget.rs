@@ -38,7 +38,7 @@ impl Arguments {
         for node in &self.nodes {
             let found = nodes.get_metadata_opt(node).await.map_err(readable).context("looking for the node")?;
             if found.is_some() {
-                bail!("{node} is a node of the cluster: delete it first (kubectl delete node {node})");
+                bail!("node {node} still exists in the cluster; delete it first (kubectl delete node {node})");
             }
         }
         let target = Target { name: self.name, namespace: self.namespace, cluster: self.cluster };

@@ -74,7 +74,10 @@ pub(crate) async fn read_access(
     let (source, _) = source.map_err(anyhow::Error::msg)?;
     let values = coalesce(&source.defaults, &source.config);
     let Some(login) = Login::from_values(&values) else {
-        bail!("the values of release {} contain no password of Keystone's administrator", record.release);
+        bail!(
+            "osdpl finds no password of Keystone's administrator in the values of release {}; set endpoints.identity.auth.admin.password",
+            record.release
+        );
     };
     let identity = url(endpoint, &values, &record.release.namespace, interface);
     Ok(KeystoneAccess { cloud, identity, interface, region: region(&values), login })

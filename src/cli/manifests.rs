@@ -46,7 +46,7 @@ impl Renderer {
     /// Opens the chart store with the selected charts, and finds helm. Does not connect to a cluster.
     pub(crate) async fn open(options: &ChartOptions) -> anyhow::Result<Self> {
         if options.source().is_none() {
-            bail!("manifests are rendered from charts: name the operator's charts with --charts");
+            bail!("osdpl can't render manifests without charts; name the operator's charts with --charts");
         }
         let (store, program) = (options.open().await?, options.program().await?);
         Ok(Self { store, program, capabilities: Capabilities::default() })

@@ -99,7 +99,9 @@ impl Offline {
             eprintln!("placeholder: {placeholder}");
         }
         for unknown in validate::missing_sources(&self.deployment.spec, &self.selection.namespace, &document.others) {
-            eprintln!("unknown: {unknown}: its values are left out");
+            eprintln!(
+                "unknown: {unknown}, so osdpl leaves out its values; to include them, add the object to the file"
+            );
         }
         if self.deployment.spec.images.rewrites() {
             let unknown = self.selection.releases.keys().filter(|name| !self.facts.charts.contains_key(*name));

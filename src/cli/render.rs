@@ -126,8 +126,9 @@ impl Arguments {
         match (&self.out, folder) {
             (Some(_), Some(folder)) => {
                 let result = self.write(&folder, &cloud, &selected, renderer.as_ref()).await;
-                result
-                    .with_context(|| format!("{folder} is incomplete and may contain real credentials: remove it"))?;
+                result.with_context(|| {
+                    format!("osdpl did not write all files to {folder} (it may contain real credentials; remove it)")
+                })?;
             }
             (Some(folder), None) => {
                 self.write(&Folder::open(folder, false)?, &cloud, &selected, renderer.as_ref()).await?;

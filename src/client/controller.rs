@@ -81,7 +81,7 @@ pub async fn run_controller<K, E>(
             Ok(_) | Err(Error::ObjectNotFound(_)) => {}
             Err(Error::QueueError(error)) => {
                 let (kind, remedy) = (K::kind(&()), Refusal::of(&error).remedy());
-                tracing::warn!(%error, %kind, "resources can't be watched; retrying; {remedy}");
+                tracing::warn!(%error, %kind, "the operator can't watch resources of this kind, and retries; {remedy}");
             }
             Err(error) => tracing::warn!(%error, "{failed}"),
         }

@@ -84,7 +84,7 @@ pub fn api_message(error: &kube::Error) -> String {
         }
         // Leave out serde's message: it may quote the object, which may be a Secret.
         kube::Error::SerdeError(error) => format!(
-            "osdpl cannot parse the response of the API server: the problem is at column {} of the JSON",
+            "osdpl cannot parse the response of the API server: the JSON is not in the expected format at column {}",
             error.column()
         ),
         other => other.to_string(),

@@ -150,8 +150,8 @@ impl Http {
             let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
             match inner {
                 Some(rustls::Error::InvalidCertificate(why)) => ProbeResponse::Certificate(why.to_string()),
-                Some(other) => ProbeResponse::Broken(format!("TLS: {other}")),
-                None => ProbeResponse::Broken(format!("TLS: {error}")),
+                Some(other) => ProbeResponse::Broken(format!("the TLS connection failed: {other}")),
+                None => ProbeResponse::Broken(format!("the TLS connection failed: {error}")),
             }
         })
     }
@@ -197,7 +197,7 @@ where
     let token = response.headers().get(SUBJECT_TOKEN).and_then(|token| token.to_str().ok()).map(Token::new);
     let text = format!("{} {}", status.as_u16(), status.canonical_reason().unwrap_or_default());
     let body = Limited::new(response.into_body(), MAX_BODY).collect().await;
-    let body = body.map_err(|error| ProbeResponse::Broken(format!("its response can't be read: {error}")))?;
+    let body = body.map_err(|error| ProbeResponse::Broken(format!("osdpl can't read the response: {error}")))?;
     Ok(ProbeResponse::Status {
         code: status.as_u16(),
         text: text.trim_end().into(),
@@ -210,7 +210,7 @@ async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     request: Request<Full<Bytes>>,
 ) -> Result<ProbeResponse, ProbeResponse> {
-    let broken = |error: hyper::Error| ProbeResponse::Broken(format!("no HTTP: {error}"));
+    let broken = |error: hyper::Error| ProbeResponse::Broken(format!("the server sent no valid HTTP: {error}"));
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     let response = async { read(sender.send_request(request).await.map_err(broken)?).await };
     // hyper transfers data only while its `connection` future is polled. So poll this future and `response` together.

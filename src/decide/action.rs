@@ -393,7 +393,9 @@ impl fmt::Display for Action {
             Self::Release { name, action, .. } => write!(formatter, "{name}: {action}"),
             Self::Evict(pod) => write!(formatter, "evict pod {}/{} on {}", pod.namespace, pod.name, pod.node),
             Self::RunCron { cron, job, .. } => write!(formatter, "run CronJob {cron} as Job {job}"),
-            Self::ForgetHosts(nodes) => write!(formatter, "forget the hosts of nodes {}", nodes.join(", ")),
+            Self::ForgetHosts(nodes) => {
+                write!(formatter, "delete the compute hosts of nodes {} from Nova and Neutron", nodes.join(", "))
+            }
             Self::Annotate(annotations) => {
                 let changes = annotations.iter().map(|(key, value)| match value {
                     Some(value) => format!("{key}={value}"),

@@ -107,8 +107,8 @@ fn transfers(left: &[AbandonedCrd], key: &ReleaseKey) -> Definitions {
         let action = Action::TransferCrd { definition, release: key.clone() };
         Planned::new(
             action,
-            "the release that owns the CRD was uninstalled, and helm does not install over objects of \
-             another release",
+            "the release that owns the CRD was uninstalled, and helm refuses to install a chart whose objects belong \
+             to another release",
         )
     };
     let others = left.iter().filter(|definition| definition.owner != *key);
@@ -322,14 +322,16 @@ fn other_owner(stored: &CustomResourceDefinition, key: &ReleaseKey, origin: Orig
 fn foreign(name: &str, crd: &str, owner: &str, origin: Origin) -> Wait {
     let remedy = match origin {
         Origin::Folder => format!(
-            "osdpl does not overwrite it; let the owner update it, or hand the CRDs of the chart over to osdpl: helm \
-             show crds <chart> | kubectl apply --server-side --force-conflicts --field-manager={MANAGER} -f -"
+            "osdpl does not overwrite the CRD; let the owner update the CRD, or hand the CRDs of the chart over to \
+             osdpl: helm show crds <chart> | \
+             kubectl apply --server-side --force-conflicts --field-manager={MANAGER} -f -"
         ),
-        Origin::Templates => {
-            format!("osdpl does not start helm, which would overwrite it; let the owner update it, or {APPLY_TEMPLATE}")
-        }
+        Origin::Templates => format!(
+            "osdpl does not start helm, which would overwrite the CRD; let the owner update the CRD, or \
+             {APPLY_TEMPLATE}"
+        ),
     };
-    let message = format!("the chart of {name} has another version of CRD {crd}, which {owner} owns: {remedy}");
+    let message = format!("the chart of {name} has another version of CRD {crd}, which {owner} owns, so {remedy}");
     Wait::Blocked { reason: reason::FOREIGN.into(), message }
 }
 
@@ -354,7 +356,11 @@ pub(crate) fn changes_by_helm(name: &str, definitions: &Definitions) -> Option<F
         })
     };
     let hidden: Vec<&str> = definitions.changed.iter().filter(|crd| !is_shown(crd)).map(String::as_str).collect();
-    let message = format!("in the upgrade of {name}, helm itself changes CRDs: {}", hidden.join(", "));
+    let message = format!(
+        "the upgrade of {name} also changes CRDs that the plan does not list, because helm itself applies them: {}; \
+         check these changes before you approve the upgrade",
+        hidden.join(", ")
+    );
     (!hidden.is_empty()).then(|| Finding::new(Level::Warning, format!("releases.{name}"), message))
 }
 

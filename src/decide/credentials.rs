@@ -153,7 +153,8 @@ impl Search<'_, '_> {
         let is_foreign = has_only_unknown_keys(&secret, credentials);
         let mut update = Update { secret, exists, is_verified, is_complete: true, ..Update::default() };
         if exists && outdate(&mut update.secret, &credentials.given) {
-            update.reasons.push("a Secret that the spec names contains another value of a credential".to_owned());
+            let reason = "a credential is outdated because a Secret that the spec names contains another value";
+            update.reasons.push(reason.to_owned());
         }
         if exists && is_needed && !is_labelled(&update.secret, &self.selection.owner()) {
             update.reasons.push("the Secret lacks osdpl's label".to_owned());
@@ -196,8 +197,9 @@ impl Search<'_, '_> {
                 let Selection { name: deployment, namespace, .. } = self.selection;
                 let secret = credentials::secret_name(deployment, service);
                 let problem = format!(
-                    "Secret {namespace}/{secret} {}, and no release record contains {key}: restore the Secret from a \
-                     backup; or delete it, so that osdpl generates new credentials, if no data of {service} is left",
+                    "Secret {namespace}/{secret} {}, and no release record contains {key}; restore the Secret from a \
+                     backup, or, if no data of {service} is left, delete the Secret, so that osdpl generates new \
+                     credentials",
                     damage.unwrap_or_default()
                 );
                 self.found.missing.insert(name.clone(), problem);
@@ -283,8 +285,8 @@ impl Search<'_, '_> {
         }
         match self.installing(name) {
             Some(release) => Value::Missing(format!(
-                "helm is installing release {release} with a value that only the release record will contain: \
-                 wait for the record"
+                "helm is installing release {release} with this credential, and osdpl can read the value only from the \
+                 release record; wait until helm has written the record"
             )),
             None => Value::Generated,
         }

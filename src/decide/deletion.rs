@@ -175,7 +175,7 @@ fn detach(
         draft.add(Planned::new(Action::RemoveFinalizer, "the cloud is detached"));
         return finish(draft, selection, observed, names, steps, None);
     }
-    let remaining = format!("helm is running for {}: the cloud is detached when helm has ended", busy.join(", "));
+    let remaining = format!("helm is running for {}; osdpl detaches the cloud when helm has ended", busy.join(", "));
     draft.requeue(draft.snapshot.now.checked_add(RETRY_INTERVAL).ok());
     finish(draft, selection, observed, names, steps, Some(remaining))
 }

@@ -245,7 +245,8 @@ fn describe(actions: &[Planned]) -> Vec<String> {
     if !nodes.is_empty() {
         let count = nodes.len();
         let labels: Vec<String> = labels.into_iter().collect();
-        texts.push(format!("labels {} would be added to {}", labels.join(", "), format_names(nodes, count)));
+        let nodes = format_names(nodes, count);
+        texts.push(format!("osdpl would add the labels {} to the nodes {nodes}", labels.join(", ")));
     }
     texts
 }

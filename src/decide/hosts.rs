@@ -112,7 +112,8 @@ fn map_hosts(
         Next::Run(mapping) => {
             let job = job_name(hosts, &mapping);
             let names: Vec<&str> = mapping.hosts.keys().map(String::as_str).collect();
-            let reason = format!("new computes: {}", format_names(names.iter().copied(), names.len()));
+            let new_hosts = format_names(names.iter().copied(), names.len());
+            let reason = format!("Nova has not mapped these new compute hosts to a cell yet: {new_hosts}");
             let event = mapping_hosts_event(names.iter().copied(), names.len(), &job);
             let cron = ReleaseKey::new(&release.key.namespace, &hosts.discovered_by);
             let action = Action::RunCron { cron, job, mapping };

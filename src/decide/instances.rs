@@ -83,9 +83,9 @@ fn problem(draft: &Draft<'_>, access: Option<&Access>, unreadable: Option<&str>)
 pub fn advise(problem: &str, deployment: &OpenStackDeployment) -> String {
     let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
     format!(
-        "{problem}, so nothing is uninstalled: delete the instances first; or set spec.deletionPolicy to Detach, so \
-         that everything keeps running; or destroy them with the cloud: kubectl -n {namespace} annotate osdpl {name} \
-         {DELETE_WITH_INSTANCES}={name}"
+        "{problem}, so nothing is uninstalled; delete the instances first, or set spec.deletionPolicy to Detach to \
+         keep everything running, or delete the instances together with the cloud: kubectl -n {namespace} annotate \
+         osdpl {name} {DELETE_WITH_INSTANCES}={name}"
     )
 }
 

@@ -130,7 +130,8 @@ pub fn decide_ignored(deployment: &OpenStackDeployment, ignored: Ignored) -> Pla
     if let Ignored::Older { other, .. } = &ignored
         && deployment.metadata.deletion_timestamp.is_some()
     {
-        let removal = Planned::new(Action::RemoveFinalizer, format!("{other} takes precedence"));
+        let reason = format!("osdpl ignores this resource, because {other} is older");
+        let removal = Planned::new(Action::RemoveFinalizer, reason);
         plan.actions.extend((!is_finalized(deployment)).then_some(removal));
         plan.hold = Some(Hold::Watch);
     }

@@ -30,12 +30,12 @@ pub(crate) fn missing_namespace(snapshot: &Snapshot, actions: &[Planned], planne
     let (namespace, reason, is_known) = match &planned.action {
         Action::Release { name, key, action: plan::Action::Upgrade { .. } } => {
             let is_known = snapshot.observed.releases.contains_key(key);
-            (&key.namespace, format!("osdpl installs {name} there"), is_known)
+            (&key.namespace, format!("osdpl installs {name} in this namespace"), is_known)
         }
         Action::PublishService { external, service } => {
-            (&external.namespace, format!("osdpl publishes the Service of {service} there"), false)
+            (&external.namespace, format!("osdpl publishes the Service of {service} in this namespace"), false)
         }
-        Action::WriteObject(object) => (&object.namespace, format!("osdpl writes {object} there"), false),
+        Action::WriteObject(object) => (&object.namespace, format!("osdpl writes {object} in this namespace"), false),
         _ => return None,
     };
     if snapshot.permitted.is_some() {

@@ -166,7 +166,7 @@ fn generates_no_credentials_in_place_of_damaged_ones() {
         let step = &plan.releases.decisions["store"].step;
         let Step::Wait(Wait::Blocked { message, .. }) = step else { panic!("{step:?}") };
         let expected =
-            format!("Secret openstack/{name} {why}, and no release record contains admin: restore the Secret");
+            format!("Secret openstack/{name} {why}, and no release record contains admin; restore the Secret");
         assert!(message.contains(&expected), "{message}");
     }
 }
@@ -228,9 +228,9 @@ fn provides_the_namespace_and_the_crds_before_helm_starts() {
     let approval = json!({"osdpl.dev/approve": waiting.releases.hash});
     snapshot.deployment.metadata.annotations = serde_json::from_value(approval).unwrap();
     let expected = [
-        "create namespace data: osdpl installs store there",
+        "create namespace data: osdpl installs store in this namespace",
         "transfer CustomResourceDefinition users.example.org from release old/store to data/store: the release that \
-         owns the CRD was uninstalled, and helm does not install over objects of another release",
+         owns the CRD was uninstalled, and helm refuses to install a chart whose objects belong to another release",
         "apply CustomResourceDefinition stores.example.org: the chart of store needs this CRD",
         "store: helm upgrade --install: it is not installed",
     ];
@@ -447,9 +447,9 @@ fn a_deletion_waits_while_nova_has_instances() {
         assert_ne!(acts, plan.deleting.as_ref().is_some_and(|message| message.contains("so nothing is uninstalled")));
         plan.deleting.filter(|_| !acts)
     };
-    let remedy = ", so nothing is uninstalled: delete the instances first; or set spec.deletionPolicy to Detach, so that \
-                  everything keeps running; or destroy them with the cloud: kubectl -n openstack annotate osdpl nimbus \
-                  osdpl.dev/delete-with-instances=nimbus";
+    let remedy = ", so nothing is uninstalled; delete the instances first, or set spec.deletionPolicy to Detach to \
+                  keep everything running, or delete the instances together with the cloud: kubectl -n openstack \
+                  annotate osdpl nimbus osdpl.dev/delete-with-instances=nimbus";
     for (found, problem) in [
         (None, "Nova has not reported yet whether it has instances"),
         (Some(Ok(Some("web"))), "Nova has instances, such as web"),

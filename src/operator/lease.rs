@@ -147,7 +147,7 @@ pub enum Lost {
     /// Another operator is active in another namespace. The field names the process and the namespace of that operator.
     #[error(
         "another operator is active: {0}; this operator ends, because two operators would change the same cloud; stop \
-         the other one, or start this one with the same --namespace"
+         the other operator, or start this operator with the same --namespace as the other operator"
     )]
     Elsewhere(String),
     /// The guard process, without which helm must not run, has ended, reads no deadlines, or can't be started.
@@ -228,7 +228,7 @@ impl Elector {
                 // Release the Lease at once: this process has not started helm yet, so no helm process has to end
                 // first.
                 self.release().await;
-                return Err(Lost::Guard(error.to_string()));
+                return Err(Lost::guard(&format!("can't be started: {error}")));
             }
         };
         let lost = tokio::select! {

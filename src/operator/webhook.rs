@@ -296,7 +296,7 @@ mod tests {
         let full = response_to("full").await;
         assert_eq!((&full["allowed"], &full["status"]["message"]), (&false.into(), &"Nova has instances".into()));
         let silent = response_to("silent").await["status"]["message"].take();
-        let expected = "Nova does not respond to the query for instances, so nothing is uninstalled: delete the";
+        let expected = "Nova does not respond to the query for instances, so nothing is uninstalled; delete the";
         assert!(silent.as_str().unwrap().starts_with(expected), "{silent}");
         assert!(silent.as_str().unwrap().ends_with("annotate osdpl silent osdpl.dev/delete-with-instances=silent"));
     }

@@ -188,7 +188,10 @@ fn uses_the_files_of_another_chart_version() {
         (String::from_utf8(output.stdout).unwrap(), output.status.success())
     };
     let (text, success) = explain(&[]);
-    assert!(success && text.contains("nova has unknown keys in version 2026.1.0; name the chart's folder"), "{text}");
+    assert!(
+        success && text.contains("nova (osdpl does not know its keys in version 2026.1.0; name the chart's folder"),
+        "{text}"
+    );
     let (text, success) = explain(&["--charts", &path("tests/charts").to_string_lossy()]);
     assert!(!success && text.contains("nova has no such key (did you mean \"backend\"?)"), "{text}");
 }
@@ -243,6 +246,6 @@ fn shows_node_overrides_with_nodes_and_line() {
 #[test]
 fn list_entry_is_not_reported_as_unset() {
     let (text, success) = explain("minimal", &["nova", "network.backend[0]"]);
-    let expected = "osdpl: network.backend[0] is an entry of a list, and helm replaces complete lists: a single entry can't be explained; use network.backend\n";
+    let expected = "osdpl: osdpl can't explain network.backend[0], an entry of a list, because helm replaces whole lists; use network.backend\n";
     assert!(!success && text == expected, "{text}");
 }

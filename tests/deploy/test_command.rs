@@ -79,7 +79,7 @@ fn reports_failures_with_line_and_value() {
             &format!("{{release: keystone, path: {password}, equals: hunter22}}"),
             "expected \"hunter22\", found a secret",
         ),
-        (&format!("{{release: keystone, path: {password}, exists: false}}"), "expected none, found a secret"),
+        (&format!("{{release: keystone, path: {password}, exists: false}}"), "expected no value, found a secret"),
         (
             "{release: keystone, holds: values.pod.no.such > 1}",
             "keystone: `values.pod.no.such > 1` can't be evaluated: there is no key",
@@ -90,8 +90,8 @@ fn reports_failures_with_line_and_value() {
         ),
         ("{release: octavia, wanted: true}", "expected release octavia, but it is not part of this cloud"),
         ("{release: nova, wanted: false}", "expected no release nova, but it is part of this cloud"),
-        ("{refused: nonsense}", "expected to be refused with \"nonsense\", found: none"),
-        ("{warns: nonsense}", "expected a warning with \"nonsense\", found: "),
+        ("{refused: nonsense}", "expected an error that contains \"nonsense\", found: none"),
+        ("{warns: nonsense}", "expected a warning that contains \"nonsense\", found: "),
     ];
     let (printed, code) = expecting(&cases.map(|(expectation, _)| expectation), &[]);
     let lines: Vec<&str> = printed.lines().filter(|line| line.starts_with("      ")).collect();

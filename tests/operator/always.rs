@@ -178,7 +178,7 @@ fn always_holds_back_labels_and_external_services() {
 
         spec["nodes"]["roles"]["compute"]["names"] = json!([first, late, second]);
         world.apply(&spec).await;
-        until_objects_wait(world, &format!("would be added to {second}")).await;
+        until_objects_wait(world, &format!("to the nodes {second}")).await;
         nodes.until_labels(&second, &[]).await;
         // The user can revert a change that waits for approval. The revert itself needs no approval.
         spec["nodes"]["roles"]["compute"]["names"] = json!([first, late]);

@@ -47,7 +47,9 @@ fn check_commands(world: &World, root: &str, objects: &[String]) {
     let (code, output) = world.why("keystone");
     let release = "release keystone is not ready: keystone/api 0/1: waits for mariadb/server: ";
     assert!(code == 2 && output.starts_with(release) && output.contains(&chain), "{output}");
-    let all = format!("mariadb/server: {root}\n  keystone/api waits for it\n\nInspect:\n  kubectl -n {namespace} ");
+    let all = format!(
+        "mariadb/server: {root}\n  keystone/api waits for mariadb/server\n\nInspect:\n  kubectl -n {namespace} "
+    );
     assert!(world.why("").1.starts_with(&all), "{}", world.why("").1);
     assert_eq!(world.why("memcached/server"), (0, "memcached/server is ready (1/1)\n".into()));
     let unknown = world.osdpl_fails(&["why", "keystne"]);
@@ -187,7 +189,7 @@ fn lists_leftovers_after_the_class_was_corrected() {
         let message = world
             .until("the operator reports that helm can't change the claims", |cloud| {
                 let message = cloud.child("mariadb").message;
-                message.contains("delete the immutable objects first").then_some(message)
+                message.contains("delete the immutable objects: ").then_some(message)
             })
             .await;
         assert_eq!(world.run_suggested_commands(&message), 2, "{message}");

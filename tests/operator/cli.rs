@@ -66,7 +66,7 @@ fn status_plan_and_wait_agree_with_kubectl_wait() {
     run_test("cli", async |world| {
         assert_eq!(
             world.osdpl_fails(&["status"]),
-            "osdpl: there is no matching OpenStackDeployment; `kubectl get osdpl -A` lists all\n"
+            "osdpl: there is no matching OpenStackDeployment; create one, or use a name and namespace that `kubectl get osdpl -A` lists\n"
         );
         let mut spec = services(&["mariadb", "memcached"]);
         spec["paused"] = json!(true);

@@ -143,7 +143,7 @@ fn reports_api_errors_without_secrets() {
             permit: Permit::default(),
         });
         let login = other.call(access, &nova::services()).await.unwrap_err();
-        assert!(login.to_string().contains("as the cloud's administrator: 503"), "{login}");
+        assert!(login.to_string().contains("administrator, because Keystone responded with 503"), "{login}");
         let absent = cloud.call(&without_compute, &nova::services()).await.unwrap_err();
         assert_eq!(absent.to_string(), "nova is not part of this cloud");
         let unreachable = HttpConfig {

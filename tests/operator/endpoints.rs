@@ -101,8 +101,10 @@ fn reports_an_untrusted_api_certificate() {
         let spec = world.with_external(services(&SERVICES), &BACKENDS).await;
         world.apply(&with_values(spec.clone(), "glance", encrypted)).await;
         let (health, _) = world.until_endpoint("certificate").await;
-        let prefix =
-            format!("GET https://glance-api.{}.svc.cluster.local:9292/versions: certificate: ", world.namespace);
+        let prefix = format!(
+            "GET https://glance-api.{}.svc.cluster.local:9292/versions: osdpl does not accept the server's certificate",
+            world.namespace
+        );
         assert!(health.reason.starts_with(&prefix), "{}", health.reason);
         world.apply(&spec).await;
         world.until_endpoints_respond(&SERVICES).await;

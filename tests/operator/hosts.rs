@@ -88,7 +88,7 @@ async fn forget_host(world: &World, server: &FakeApis, nodes: &Api<Node>, host: 
     let refused = world.osdpl_fails(&["forget", host]);
     assert_eq!(
         refused,
-        format!("osdpl: {host} is a node of the cluster: delete it first (kubectl delete node {host})\n")
+        format!("osdpl: node {host} still exists in the cluster; delete it first (kubectl delete node {host})\n")
     );
     server.nova.add_server(host, "instance", "ACTIVE");
     nodes.delete(host, &DeleteParams::default()).await.unwrap();
@@ -109,7 +109,7 @@ async fn forget_host(world: &World, server: &FakeApis, nodes: &Api<Node>, host: 
     world.annotate(FORGET_NODES_ANNOTATION, json!(format!("{host},nowhere"))).await;
     assert_eq!(
         world.until_event("HostNotForgotten").await,
-        "host of node nowhere is not deleted from Nova and Neutron: nova knows no host of this name"
+        "osdpl did not delete the host of node nowhere from Nova and Neutron: nova knows no host of this name"
     );
     let message = world
         .until(
@@ -130,7 +130,7 @@ async fn forget_host(world: &World, server: &FakeApis, nodes: &Api<Node>, host: 
     };
     world.until("the Ready condition no longer warns of a host", has_no_warning).await;
     assert_eq!(server.nova.changes(), [format!("delete os-services/compute-{host}")]);
-    let note = format!("deleted host {host}: its nova-compute service and 0 Neutron agents");
+    let note = format!("osdpl deleted host {host}: its nova-compute service and 0 Neutron agents");
     assert_eq!(world.until_event("HostForgotten").await, note);
 }
 

@@ -103,7 +103,7 @@ pub fn with_rollout(roles: Value, rollout: Value) -> Value {
 pub async fn until_labels_wait(world: &World) -> OpenStackDeployment {
     let waits = |cloud: &OpenStackDeployment| {
         let message = cloud.condition("Ready").map(|ready| ready.message).unwrap_or_default();
-        message.contains("would be removed from").then(|| cloud.clone())
+        message.contains("waits for approval to remove labels").then(|| cloud.clone())
     };
     world.until("the removal of labels waits for approval", waits).await
 }

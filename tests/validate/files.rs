@@ -170,7 +170,7 @@ fn digest_must_match_the_content() {
     let (code, stdout, _) = with(&format!("sha256:{}", "0".repeat(64)));
     let error = "stdin:4: error: spec.catalog[0].digest: ConfigMap openstack/edge has the digest ";
     assert!(code == 1 && stdout.starts_with(error), "{stdout}");
-    let found = stdout.strip_prefix(error).and_then(|rest| rest.split(';').next()).unwrap();
+    let found = stdout.strip_prefix(error).and_then(|rest| rest.split(',').next()).unwrap();
     assert_eq!(with(found).0, 0, "{found}");
 }
 

@@ -128,7 +128,7 @@ impl AdoptReport {
             let file = file.display();
             let _ = writeln!(
                 text,
-                "{file} has the resource and {secrets} Secrets: kubectl apply --server-side -f {file}, then osdpl plan"
+                "osdpl wrote the resource and {secrets} Secrets to {file}; run `kubectl apply --server-side -f {file}`, then `osdpl plan`"
             );
         }
         text

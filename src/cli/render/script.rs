@@ -29,7 +29,7 @@ names=" $* "
 wanted() { case "$names" in "  " | *" $1 "*) return 0 ;; *) return 1 ;; esac }
 complete() {
   if grep -q '<redacted>' "$1"; then
-    echo "$1 has no credentials, so its release was not installed; osdpl render --credentials writes credentials" >&2
+    echo "$1 has no credentials, so install.sh did not install its release; write the values with osdpl render --credentials" >&2
     exit 1
   fi
 }
@@ -204,7 +204,7 @@ impl<'a> Script<'a> {
                 "# The values in this folder contain no credentials; osdpl render --credentials writes them.\n",
             ),
             Secrets::Placeholders => {
-                text.push_str("echo 'these credentials are placeholders, which are publicly known: nothing is installed' >&2\nexit 1\n");
+                text.push_str("echo 'install.sh installs nothing, because its credentials are placeholders, which are publicly known; write the real credentials with osdpl render --credentials' >&2\nexit 1\n");
             }
         }
         text.push_str(&HEAD.replace("@ALL@", &word(&format!(" {} ", self.names.join(" ")))));

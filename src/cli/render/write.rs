@@ -46,9 +46,12 @@ impl Arguments {
         let real =
             if self.credentials { ", with the real credentials; remove the folder when you are done" } else { "" };
         let count = if selected.len() == 1 { "1 release".to_owned() } else { format!("{} releases", selected.len()) };
-        output::line(format_args!("{folder}: the values of {count} and {}{real}", script::NAME));
+        output::line(format_args!("osdpl wrote the values of {count} and {} to {folder}{real}", script::NAME));
         if !removed.is_empty() {
-            output::line(format_args!("{folder}: removed files of an earlier run: {}", removed.join(", ")));
+            output::line(format_args!(
+                "osdpl removed the files that an earlier run wrote to {folder} for these releases: {}",
+                removed.join(", ")
+            ));
         }
         Ok(())
     }

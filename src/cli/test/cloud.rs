@@ -109,7 +109,7 @@ impl Cloud {
     pub(crate) fn check(&self, expectation: &Expectation) -> anyhow::Result<Option<String>> {
         let Expectation { refused, warns, wanted, holds, .. } = expectation;
         if let Some(text) = refused {
-            return Ok(missing_message("to be refused", text, self.messages(Level::Error)));
+            return Ok(missing_message("an error", text, self.messages(Level::Error)));
         }
         if let Some(text) = warns {
             return Ok(missing_message("a warning", text, self.messages(Level::Warning)));
@@ -189,5 +189,5 @@ fn missing_message(expected: &str, part: &str, messages: impl Iterator<Item = St
         return None;
     }
     let found = if messages.is_empty() { "none".to_owned() } else { messages.join("; ") };
-    Some(format!("expected {expected} with {part:?}, found: {found}"))
+    Some(format!("expected {expected} that contains {part:?}, found: {found}"))
 }

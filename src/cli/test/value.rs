@@ -56,7 +56,7 @@ impl CheckedValue<'_> {
         } else {
             let has_value = found.is_some_and(|value| !value.is_null()) || matches!(all, Found::Unlisted);
             let wanted = exists.unwrap_or(true);
-            (has_value == wanted, if wanted { "a value".to_owned() } else { "none".to_owned() })
+            (has_value == wanted, if wanted { "a value".to_owned() } else { "no value".to_owned() })
         };
         let Self { name, path, .. } = self;
         (!holds).then(|| format!("{name} {path}: expected {expected}, found {}", self.describe(&all)))

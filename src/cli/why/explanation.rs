@@ -227,13 +227,13 @@ fn is_cron(affected: &AffectedObject) -> bool {
     affected.chain.links[0].object.kind == CRON_JOB
 }
 
-/// Returns a line about an object that waits for the root cause, such as `nova/compute waits for it, through
-/// neutron/ovs-agent`. "It" is the root cause, which the line before names.
+/// Returns a line about an object that waits for the root cause, such as `nova/compute waits for
+/// mariadb/server, through neutron/ovs-agent`.
 fn describe_wait(chain: &Chain) -> Option<String> {
-    let [affected, between @ .., _] = chain.links.as_slice() else { return None };
+    let [affected, between @ .., root] = chain.links.as_slice() else { return None };
     let through: Vec<_> = between.iter().map(|link| link.label.as_str()).collect();
     let through = if through.is_empty() { String::new() } else { format!(", through {}", through.join(" ← ")) };
-    Some(format!("  {} waits for it{through}", affected.label))
+    Some(format!("  {} waits for {}{through}", affected.label, root.label))
 }
 
 fn workload_object(workload: &Workload) -> CauseObject {

@@ -51,8 +51,8 @@ impl NamedAdditions {
                     match digest.as_ref().map(|digest| (digest, addition.digest())) {
                         Some((digest, found)) if *digest != found => {
                             let message = format!(
-                                "{source} has the digest {found}; review its content and write this digest, or \
-                                 restore the content"
+                                "{source} has the digest {found}, not the digest in this field; review the content of \
+                                 the ConfigMap and write its digest here, or restore the former content"
                             );
                             named.errors.push(Finding::new(Level::Error, format!("{field}.digest"), message));
                         }
@@ -126,8 +126,8 @@ mod tests {
         assert_eq!(found.additions, []);
         let error = found.errors[0].to_string();
         let expected = format!(
-            "spec.catalog[0].digest: ConfigMap openstack/edge has the digest {digest}; review its content and write \
-             this digest, or restore the content"
+            "spec.catalog[0].digest: ConfigMap openstack/edge has the digest {digest}, not the digest in this field; \
+             review the content of the ConfigMap and write its digest here, or restore the former content"
         );
         assert_eq!(error, expected);
     }

@@ -101,7 +101,7 @@ impl<'a> Input<'a> {
             let is_cycle = links.contains(&found);
             links.push(found);
             if is_cycle {
-                let why = Some("they wait for each other".into());
+                let why = Some("it is part of a cycle of objects that wait for each other".into());
                 return Chain { links, why, stuck: true, inspect: Vec::new(), release: release(next) };
             }
             (suspect, pod) = (next, self.pod(next));

@@ -187,7 +187,8 @@ fn reports_cycles_once() {
         .waits("StatefulSet", "api", "n1", &json!({"DEPENDENCY_SERVICE": "n:server"}))
         .waits("StatefulSet", "server", "n1", &json!({"DEPENDENCY_SERVICE": "n:api"}))
         .workload_cause();
-    assert_eq!(cause, ("waits for neutron/server ← nova/api: they wait for each other".to_owned(), true));
+    let expected = "waits for neutron/server ← nova/api: it is part of a cycle of objects that wait for each other";
+    assert_eq!(cause, (expected.to_owned(), true));
 }
 
 #[test]

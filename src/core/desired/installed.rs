@@ -78,7 +78,7 @@ pub fn reject_moves(
                 move_message(&field, name, actual, key, home)
             }
             (None, Some(other)) => format!(
-                "{field}: helm release {key} is installed for {other}, so {name} can't be installed under that name; give {name} another name"
+                "{field}: {name} can't become helm release {key}, because {other} is already installed as this helm release; give {name} another name"
             ),
             (None, None) => continue,
         };
@@ -108,9 +108,10 @@ fn move_message(field: &str, release: &str, actual: &ReleaseKey, wanted: &Releas
     add("name", &actual.name, &wanted.name, release);
     let (fields, remedies) = (fields.join(", "), remedies.join(" and "));
     format!(
-        "{fields}: {release} is installed as helm release {actual} and can't become {wanted}: it would keep running next to a new and empty \
-         one, because volume claims do not move; {remedies}, or, to start over there, first set the service's `enabled` to false, wait \
-         until the operator has uninstalled the release, and then set `enabled` to true"
+        "{fields}: {release} is installed as helm release {actual} and can't become {wanted}, because helm can't \
+         rename or move a release and would install a second, empty release instead; {remedies}, or, to start over \
+         with an empty {wanted}, first set the service's `enabled` to false, wait until the operator has uninstalled \
+         {actual}, and then set `enabled` to true"
     )
 }
 
@@ -239,7 +240,8 @@ mod tests {
         assert_eq!(refusals(&base, &[("openstack/front", "front")]).0, BTreeMap::new());
         let over = json!({"store": {"enabled": false}, "front": {"releases": {"front": {"name": "store"}}}});
         let (refused, _) = refusals(&over, &[("openstack/store", "store")]);
-        assert!(refused["front"].contains("helm release openstack/store is installed for store"), "{refused:?}");
+        let expected = "front can't become helm release openstack/store, because store is already installed";
+        assert!(refused["front"].contains(expected), "{refused:?}");
     }
 
     #[test]

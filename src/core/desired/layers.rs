@@ -168,7 +168,7 @@ impl Source<'_> {
         let problem = self.facts.secrets.get(&(name.to_owned(), key.to_owned()));
         let (field, message) = match (field, problem) {
             (Some(field), Some(Err(problem))) => (field.field.clone(), problem.to_string()),
-            (Some(field), _) => (field.field.clone(), format!("key {key:?} of Secret {name} is being read")),
+            (Some(field), _) => (field.field.clone(), format!("osdpl is still reading key {key:?} of Secret {name}")),
             (None, _) => (
                 location,
                 format!(

@@ -395,5 +395,5 @@ fn passes_secret_keys_to_values_and_redacts_them() {
     assert_eq!(blocked.message, "spec.features.lock.key: Secret openstack/vault does not exist; create it");
     assert!(missing.releases["store"].blocked.is_none());
     let unread = with(None).releases.remove("front").unwrap().blocked.unwrap();
-    assert_eq!(unread.message, "spec.features.lock.key: key \"front\" of Secret vault is being read");
+    assert_eq!(unread.message, "spec.features.lock.key: osdpl is still reading key \"front\" of Secret vault");
 }

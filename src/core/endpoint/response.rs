@@ -32,7 +32,7 @@ impl ProbeResponse {
             Self::Status { code, .. } if accept.contains(code) => None,
             Self::Status { text, .. } => Some(text.clone()),
             Self::Silence(seconds) => Some(format!("no response within {seconds} s")),
-            Self::Certificate(why) => Some(format!("certificate: {why}")),
+            Self::Certificate(why) => Some(format!("osdpl does not accept the server's certificate ({why})")),
             Self::Broken(why) => Some(why.clone()),
         }
     }

@@ -82,7 +82,10 @@ fn describes_bad_responses_in_one_line() {
         (answer(300, "300 Multiple Choices", "{}"), None),
         (answer(503, "503 Service Unavailable", ""), Some("503 Service Unavailable")),
         (ProbeResponse::Silence(5), Some("no response within 5 s")),
-        (ProbeResponse::Certificate("UnknownIssuer".into()), Some("certificate: UnknownIssuer")),
+        (
+            ProbeResponse::Certificate("UnknownIssuer".into()),
+            Some("osdpl does not accept the server's certificate (UnknownIssuer)"),
+        ),
         (ProbeResponse::Broken("no HTTP".into()), Some("no HTTP")),
     ] {
         assert_eq!(find_fault(&target(false), &answer), expected.map(|problem| format!("{url}: {problem}")));

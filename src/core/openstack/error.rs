@@ -23,7 +23,7 @@ pub enum Error {
     },
     /// Keystone refused the operator's login as administrator.
     #[error(
-        "{what}, as the cloud's administrator: {status}; check that Keystone has the password from keystone's values (endpoints.identity.auth.admin)"
+        "osdpl cannot log in as the cloud's administrator, because Keystone responded with {status} to {what}; check that Keystone has the password from keystone's values (endpoints.identity.auth.admin)"
     )]
     Login {
         /// The request: `POST http://…`.

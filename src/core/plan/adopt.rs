@@ -57,7 +57,7 @@ impl Context<'_> {
             ));
         }
         match result {
-            None => Step::Settling(vec!["its release record is being compared with the desired state".into()]),
+            None => Step::Settling(vec!["osdpl is still comparing the newest revision with the desired state".into()]),
             Some(ComparisonResult::Owned(message) | ComparisonResult::Unknown(message)) => refused(message.clone()),
             Some(ComparisonResult::Same) => Step::Do(Action::Adopt { in_sync: true }, Reason::Matches),
             Some(ComparisonResult::Differs { .. }) => {

@@ -112,7 +112,7 @@ impl fmt::Display for Wait {
             Self::Refused => {
                 formatter.write_str("the spec has errors, so osdpl does not change this release; correct the spec")
             }
-            Self::ReleaseRecord => formatter.write_str("its release record is being read"),
+            Self::ReleaseRecord => formatter.write_str("osdpl is still reading the release record"),
             Self::Dependents(names) => {
                 let verb = if names.len() == 1 { "is" } else { "are" };
                 write!(formatter, "waits until {} {verb} uninstalled", names.join(", "))
@@ -124,7 +124,7 @@ impl fmt::Display for Wait {
                 crate::api::REPAIR
             ),
             Self::Unmanaged(result) => unmanaged(result.as_ref(), formatter),
-            Self::Undecodable(problem) => write!(formatter, "its release record can't be read: {problem}"),
+            Self::Undecodable(problem) => write!(formatter, "osdpl can't read the release record: {problem}"),
             Self::Terminating(namespace) => {
                 write!(formatter, "namespace {namespace} is being deleted, so Kubernetes creates no objects in it")
             }

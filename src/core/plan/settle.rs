@@ -26,7 +26,9 @@ fn workloads<'a>(key: &'a ReleaseKey, observed: &'a Observed) -> impl Iterator<I
 /// Returns the step of a release with the desired inputs: `Ready`, or `Settling` with the reasons why the release is
 /// not ready yet.
 pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed: &Observed) -> Step {
-    let Some(body) = &record.body else { return Step::Settling(vec!["its release record is being read".into()]) };
+    let Some(body) = &record.body else {
+        return Step::Settling(vec!["osdpl is still reading the release record".into()]);
+    };
     let mut lines = Vec::new();
     for (kind, namespace, name) in &body.workloads {
         let is =

@@ -235,5 +235,6 @@ pub(super) fn locked_wait(record: &ObservedRelease, until: Option<Timestamp>) ->
         None => "another operator process, which may still run helm".to_owned(),
         Some(until) => format!("a helm process, probably started without osdpl (its lock expires at {until:.0})"),
     };
-    Wait::Locked { until, message: format!("revision {} is {}, held by {who}", record.revision, record.status) }
+    let message = format!("revision {} is {}, so osdpl waits for {who}", record.revision, record.status);
+    Wait::Locked { until, message }
 }

@@ -99,15 +99,15 @@ fn maps_each_state_to_its_step() {
         ),
         (
             with_attempt(3, Liveness::Alive),
-            "revision 3 is pending-upgrade, held by another operator process, which may still run helm",
+            "revision 3 is pending-upgrade, so osdpl waits for another operator process, which may still run helm",
         ),
         (
             with_attempt(2, Liveness::Us),
-            "revision 3 is pending-upgrade, held by a helm process, probably started without osdpl (its lock expires at 2027-01-15T08:30:00Z)",
+            "revision 3 is pending-upgrade, so osdpl waits for a helm process, probably started without osdpl (its lock expires at 2027-01-15T08:30:00Z)",
         ),
         (uninstalling(Some(false)), "helm uninstall, because an earlier uninstall did not finish"),
         (uninstalling(Some(true)), "helm uninstall --no-hooks, because an earlier uninstall did not finish"),
-        (uninstalling(None), "its release record is being read"),
+        (uninstalling(None), "osdpl is still reading the release record"),
         (
             changed(|s| s.attempt.as_mut().unwrap().revision = 2),
             "osdpl did not make revision 3 (helm upgrade or rollback by hand at 2027-01-15T08:00:00Z); to overwrite it, change the spec, or annotate the OpenStackDeployment with osdpl.dev/repair=<release>",
@@ -123,8 +123,8 @@ fn maps_each_state_to_its_step() {
             changed(|s| (s.attempt, s.own_inputs) = (None, None)),
             "a release of this name exists that osdpl did not install; adopt it (osdpl adopt <release>). Or uninstall it, or set another name for the release in services.<service>.releases.<release>.name",
         ),
-        (changed(|s| s.undecodable = Some("no gzip".into())), "its release record can't be read: no gzip"),
-        (changed(|s| s.body = None), "settles: its release record is being read"),
+        (changed(|s| s.undecodable = Some("no gzip".into())), "osdpl can't read the release record: no gzip"),
+        (changed(|s| s.body = None), "settles: osdpl is still reading the release record"),
     ] {
         assert_eq!(fixture().with_release("store", record).describe_step("store"), expected);
     }
@@ -462,7 +462,7 @@ fn deletes_hook_jobs_only_if_images_change() {
         with,
         "osdpl deletes hook Jobs if someone else made the newest revision, because the revision's images are unknown"
     );
-    assert_eq!(hooks(Some("others"), |record| record.body = None), "its release record is being read");
+    assert_eq!(hooks(Some("others"), |record| record.body = None), "osdpl is still reading the release record");
 }
 
 #[test]

@@ -31,9 +31,9 @@ impl fmt::Display for State {
             Self::Joining => formatter.write_str("a pod starts on a node that joined the cluster"),
             Self::Misplaced(pods) => write!(
                 formatter,
-                "the DaemonSet does not select the nodes of some pods ({pods}), because these nodes lack a label or have a taint that the pods do not tolerate: delete these pods, or restore the label or remove the taint, so that the rollout continues"
+                "the DaemonSet does not select the nodes of some pods ({pods}), because these nodes lack a label or have a taint that the pods do not tolerate; to let the rollout continue, delete these pods, restore the label, or remove the taint"
             ),
-            Self::WaitsForComponent(other) => write!(formatter, "waits for its turn: {other} is rolled out first"),
+            Self::WaitsForComponent(other) => write!(formatter, "waits for its turn: osdpl rolls out {other} first"),
             Self::WaitsForRelease(release) => write!(formatter, "waits until release {release} is in sync"),
             Self::Paused => formatter.write_str("paused; set `paused: false` to resume"),
             Self::Skipped(nodes) => write!(formatter, "the remaining nodes are NotReady: {}", list(nodes)),

@@ -31,7 +31,7 @@ fn rolls_out_approved_batches_in_catalogue_order() {
     );
     cloud.approve();
     assert_eq!(cloud.status["openvswitch/server"].message, "batch n1, n2");
-    assert_eq!(cloud.status["nova/compute"].message, "waits for its turn: openvswitch/server is rolled out first");
+    assert_eq!(cloud.status["nova/compute"].message, "waits for its turn: osdpl rolls out openvswitch/server first");
     cloud.replace();
     cloud.settle();
     let switch = ["openvswitch/server n3+n4", "openvswitch/server n5"];

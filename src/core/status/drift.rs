@@ -83,16 +83,18 @@ fn describe(ObjectDrift { object, change, by, at }: &ObjectDrift) -> String {
 fn advice(name: &str, decision: &Decision) -> String {
     match decision.drift_action {
         Some(DriftAction::Reported) => format!(
-            "; not repaired: drift is set to Report; annotate the OpenStackDeployment with {REPAIR}={name} to apply the release again"
+            "; osdpl does not repair the release, because `drift` is set to Report; to apply the release again, annotate the OpenStackDeployment with {REPAIR}={name}"
         ),
         Some(DriftAction::Paused) => {
-            "; not repaired, because the release or the cloud is paused, or the namespace is being deleted".into()
+            "; osdpl does not repair the release while the release or the cloud is paused, or the namespace is being \
+             deleted"
+                .into()
         }
         Some(DriftAction::Backoff { count, until }) => {
             let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
             format!(
-                "; drift came back after osdpl repaired the release {times}: find and stop the client that makes the \
-                 change; next repair at {until:.0}"
+                "; drift came back after osdpl repaired the release {times}, so osdpl waits until {until:.0} before \
+                 the next repair; find and stop the client that makes the change"
             )
         }
         Some(DriftAction::Now) | None => String::new(),

@@ -57,7 +57,7 @@ pub fn mapping_hosts_event<'a>(hosts: impl Iterator<Item = &'a str>, count: usiz
 /// Returns the event about a host that osdpl deleted from Nova and Neutron. The host's node had left the cluster.
 pub fn host_deleted_event(node: &str, found: &DeletedHost) -> Event {
     let DeletedHost { host, agents } = found;
-    let message = format!("deleted host {host}: its nova-compute service and {agents} Neutron agents");
+    let message = format!("osdpl deleted host {host}: its nova-compute service and {agents} Neutron agents");
     Event {
         subject: Some(Subject::Object { kind: "Node".into(), name: node.into() }),
         ..event(false, "HostForgotten", message)
@@ -67,10 +67,10 @@ pub fn host_deleted_event(node: &str, found: &DeletedHost) -> Event {
 /// Returns the event about a host that osdpl could not delete from Nova and Neutron. The host's node had left the
 /// cluster.
 pub fn host_not_deleted_event(node: &str, why: &str) -> Event {
-    let about = Some(Subject::Object { kind: "Node".into(), name: node.into() });
+    let message = format!("osdpl did not delete the host of node {node} from Nova and Neutron: {why}");
     Event {
-        subject: about,
-        ..event(true, "HostNotForgotten", format!("host of node {node} is not deleted from Nova and Neutron: {why}"))
+        subject: Some(Subject::Object { kind: "Node".into(), name: node.into() }),
+        ..event(true, "HostNotForgotten", message)
     }
 }
 

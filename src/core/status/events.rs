@@ -70,7 +70,7 @@ pub(super) fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackD
     let resumed = old.is_some_and(|old| old.reason == reason::PAUSED) && why != reason::DELETING;
     let lost = old.is_some_and(|old| old.status == "True");
     match (is_progressing, resumed) {
-        (true, true) => Some(event(false, "Resumed", format!("resumed: {message}"))),
+        (true, true) => Some(event(false, "Resumed", format!("the cloud is no longer paused: {message}"))),
         (true, false) if !lost => None,
         (true, false) => Some(event(false, event_reason(why), message.clone())),
         (false, _) => {

@@ -24,7 +24,10 @@ fn awaiting_removal(report: &Report<'_>) -> Option<String> {
     let labels: Vec<&str> = labels.into_iter().collect();
     let nodes = format_names(awaiting.keys().map(String::as_str), awaiting.len());
     let labels = labels.join(", ");
-    Some(format!("labels {labels} would be removed from {nodes}, which also removes the pods that need these labels"))
+    Some(format!(
+        "osdpl waits for approval to remove labels {labels} from {nodes}, which also removes the pods that need these \
+         labels"
+    ))
 }
 
 /// Returns the phase of the cloud and a line for the status message if changes wait for approval or osdpl is removing

@@ -206,8 +206,9 @@ impl LayerCheck<'_> {
         let (service, name) = self.release.cloud.credential(replaced)?;
         let other = self.other_use(replaced, path)?;
         let message = format!(
-            "replaces the credential {name} of {service} only here, and {other} still uses the original one; put the new one \
-             into a Secret that `spec.services.{service}.credentials.{name}` references, or remove this value"
+            "replaces the credential {name} of {service} only here, and {other} still uses the original credential; \
+             put the new credential into a Secret that `spec.services.{service}.credentials.{name}` references, or \
+             remove this value"
         );
         Some(Warning { kind: "contradiction", message })
     }

@@ -226,8 +226,9 @@ fn reports_credentials_replaced_in_one_chart() {
     assert_eq!(
         found,
         [format!(
-            "contradiction {OWN}.conf.password: replaces the credential user of front only here, and store (front.user) still uses the original one; put \
-             the new one into a Secret that `spec.services.front.credentials.user` references, or remove this value"
+            "contradiction {OWN}.conf.password: replaces the credential user of front only here, and store (front.user) still uses the original credential; put \
+             the new credential into a Secret that `spec.services.front.credentials.user` references, or remove \
+             this value"
         )]
     );
     assert_eq!(of_front(json!({"conf": {"password": "mysql://u:p@db.example.org/x"}})), Vec::<String>::new());

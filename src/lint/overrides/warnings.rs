@@ -70,7 +70,7 @@ impl Warnings {
                 let affected = affected.join(", ");
                 let message = match location.addition() {
                     Some(_) => format!("{}{message}", location.message_prefix(&affected)),
-                    None if releases.len() > 1 => format!("{message} (of {affected})"),
+                    None if releases.len() > 1 => format!("{message} (affected releases: {affected})"),
                     None => message,
                 };
                 found.push(Finding::warning(kind, location.field.clone(), message));

@@ -250,7 +250,7 @@ impl Location<'_> {
             return;
         };
         let message = format!(
-            "{name} is already defined on line {first}, and the one that is applied last replaces the other; give this one another name, or remove one of them"
+            "{name} is already defined on line {first}, and the definition that you apply last replaces the other definition; give this resource another name, or remove one of the definitions"
         );
         self.report(&name, Finding::error("resource", "metadata.name", message), report);
     }

@@ -101,7 +101,7 @@ fn check_reports(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'
     wait_for(
         snapshot,
         format!(
-            "waits until neutron reports {} on {} as alive; if an agent will not come back: kubectl annotate nm {} osdpl.dev/retry=now",
+            "waits until neutron reports {} on {} as alive; if an agent will not come back, continue without it: kubectl annotate nm {} osdpl.dev/retry=now",
             missing.join(", "),
             service.host,
             snapshot.name

@@ -131,7 +131,7 @@ fn empty_host(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> StepResul
     match snapshot.spec.instances.unwrap_or_default() {
         InstancePolicy::Leave if left == 0 => StepResult::Done(String::new()),
         _ if left == 0 => confirm_empty(snapshot, host, progress),
-        InstancePolicy::Leave => StepResult::Skipped(format!("{} there", format_count(left, "stays", "stay"))),
+        InstancePolicy::Leave => StepResult::Skipped(format!("{} on the node", format_count(left, "stays", "stay"))),
         InstancePolicy::Wait => {
             let names: Vec<_> = host.servers.iter().take(5).map(|server| server.name.as_str()).collect();
             let more = if left > names.len() { ", …" } else { "" };
@@ -195,7 +195,7 @@ fn migrate(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) ->
     if let Some(first) = steps.busy.first().filter(|_| moving == 0) {
         let others = steps.busy.len() - 1;
         let others = if others > 0 { format!(" (and {others} more have a task)") } else { String::new() };
-        parts.push(format!("instance {first}{others}, and is migrated after that (openstack server set --state active ends a task that hangs)"));
+        parts.push(format!("instance {first}{others}, so osdpl waits until the task ends, and then migrates the instance (openstack server set --state active ends a task that hangs)"));
     }
     if let Some(first) = steps.stuck.first() {
         let FailedInstance { name, id, reason } = first;

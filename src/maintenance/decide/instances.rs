@@ -66,7 +66,7 @@ pub(super) fn sort_instances(snapshot: &Snapshot<'_>, host: &Host, after: i64) -
 fn stuck(snapshot: &Snapshot<'_>, server: &Server, last: Option<&Migration>) -> Option<String> {
     let retry_command = format!("kubectl annotate nm {} osdpl.dev/retry=now", snapshot.name);
     if let Some(message) = snapshot.observed.refused_migrations.get(&server.id) {
-        return Some(format!("nova refuses to migrate it: {message}; fix that, then: {retry_command}"));
+        return Some(format!("nova refuses to migrate the instance: {message}; fix the cause, then: {retry_command}"));
     }
     match server.status.as_str() {
         "ACTIVE" | "PAUSED" => last.filter(|last| last.has_failed()).map(|last| {

@@ -67,7 +67,7 @@ fn enable_compute(snapshot: &Snapshot<'_>) -> StepResult {
         // osdpl must enable the service. Wait first until Nova reports the service as down, because Nova's scheduler
         // places no instances on a host whose service is down.
         Compute::Known(host) if is_ours(host) && snapshot.observed.node.is_none() && host.service.is_up() => wait_for(
-            format!("waits until nova reports nova-compute on {} as down: the node was deleted", host.service.host),
+            format!("waits until nova reports nova-compute on {} as down, as the node was deleted", host.service.host),
         ),
         Compute::Known(host) if is_ours(host) => {
             let action = Action::Enable { id: host.service.id.clone() };

@@ -239,7 +239,7 @@ fn counts_failed_migrations_until_retry() {
     fixture.retry = false;
     assert_eq!(fixture.step().action, Some(Action::Migrate(vec!["a".into()])));
     fixture.observed.refused_migrations = [("a".to_owned(), "it is locked".to_owned())].into();
-    assert!(fixture.step().status.message.contains("nova refuses to migrate it: it is locked; fix that"));
+    assert!(fixture.step().status.message.contains("nova refuses to migrate the instance: it is locked; fix"));
 }
 
 #[test]

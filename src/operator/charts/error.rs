@@ -64,7 +64,7 @@ pub enum Error {
     DigestMismatch(Box<Mismatch>),
     /// The content of the archive or directory is damaged or malicious, or is not a chart.
     #[error(
-        "chart {name} at {location} is not usable: {problem}; correct it, or package or pull it again, and install it only if you trust its origin"
+        "chart {name} at {location} is not usable: {problem}; correct the chart, or package or pull it again, and install it only if you trust its origin"
     )]
     Unreadable {
         /// The name of the chart.

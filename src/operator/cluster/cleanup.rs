@@ -69,7 +69,7 @@ impl Reader {
                 // Skip a record that can't be decoded. The cleanup still labels the record as cleaned up, because no
                 // later cleanup could decode the record either.
                 Some(Err(problem)) => {
-                    tracing::warn!(release = %key, problem, "osdpl can't clean up after a revision: can't decode its record");
+                    tracing::warn!(release = %key, problem, "osdpl can't decode the record of a failed revision, so osdpl does not delete the objects that this revision left behind");
                     continue;
                 }
             };

@@ -122,7 +122,7 @@ impl Cluster {
                 tracing::warn!(
                     error = osdpl_client::explain(&error),
                     reason = event.reason,
-                    "can't record an event about the resource"
+                    "osdpl can't record an event about the OpenStackDeployment"
                 );
             }
         }

@@ -159,8 +159,8 @@ impl<K: OwnedKind> OwnedObjects<K> {
         let full = watched.iter().filter(|(_, watched)| watched.cache().is_full);
         let describe = |(namespace, _): (&String, _)| {
             format!(
-                "the {}s with the label {DEPLOYMENT_LABEL} in namespace {namespace} have more than {} MiB: delete those \
-                 that osdpl did not create, and find out what wrote them",
+                "the {}s with the label {DEPLOYMENT_LABEL} in namespace {namespace} have more than {} MiB, so osdpl \
+                 does not cache all of them; delete those that osdpl did not create, and find out what wrote them",
                 K::kind(&()),
                 CAPACITY >> 20
             )

@@ -76,8 +76,9 @@ async fn own_texts(api: &Api<Secret>, mut page: ListParams, capacity: &mut usize
         for text in list.items.iter().flat_map(own_contents) {
             let Some(left) = capacity.checked_sub(text.len()) else {
                 tracing::warn!(
-                    "the Secrets with the label {DEPLOYMENT_LABEL} have more than {} MiB: before the first pass, logs may \
-                     contain the secrets beyond this limit",
+                    "the Secrets with the label {DEPLOYMENT_LABEL} have more than {} MiB, so osdpl has not read all of \
+                     them, and logs may contain the secrets in the others until the first pass; delete the Secrets \
+                     that osdpl did not create",
                     CAPACITY >> 20
                 );
                 return Ok(found);

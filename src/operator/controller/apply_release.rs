@@ -85,7 +85,7 @@ impl Context {
             Action::Unlock => {
                 let Some(observed) = observed else { return Ok(None) };
                 let result = self.cluster.unlock(key, observed).await?;
-                tracing::info!(release = %key, result, "unlocked the release");
+                tracing::info!(release = %key, result, "osdpl tried to unlock the release record");
             }
             Action::Unmanage => {
                 let records = self.cluster.unlabel_records(key).await?;

@@ -197,7 +197,12 @@ impl Memory {
         release: Option<&DesiredRelease>,
         message: String,
     ) {
-        tracing::warn!(release = %key, %action, message, "step failed");
+        tracing::warn!(
+            release = %key,
+            %action,
+            message,
+            "osdpl could not execute an action on the release; osdpl retries the action later"
+        );
         let (verb, inputs) = match action {
             Action::Uninstall { .. } => (Verb::Uninstall, String::new()),
             _ => (Verb::Upgrade, release.map(|release| release.inputs.clone()).unwrap_or_default()),
@@ -242,7 +247,7 @@ fn required_fix(failure: Option<&Failure>, has_record: bool) -> RetryCondition {
 
 /// Returns the remedy for a failure; `None` if a later retry can succeed without a change by the user.
 fn advice(outcome: &Outcome, fix: RetryCondition, claims: &[Claim]) -> Option<String> {
-    let retry = format!("annotate the resource with {}=<release> to retry soon", osdpl_core::api::REPAIR);
+    let retry = format!("annotate the OpenStackDeployment with {}=<release> to retry soon", osdpl_core::api::REPAIR);
     match (fix, outcome.failure.as_ref()) {
         (RetryCondition::Time, _) => None,
         (RetryCondition::Inputs, Some(Failure::TooLarge)) => Some(format!(
@@ -261,7 +266,7 @@ fn advice(outcome: &Outcome, fix: RetryCondition, claims: &[Claim]) -> Option<St
             let namespace = &outcome.release.namespace;
             let commands: Vec<_> = objects.iter().map(|object| deletion_command(namespace, object, claims)).collect();
             let commands = if commands.is_empty() { String::new() } else { format!(": {}", commands.join("; ")) };
-            Some(format!("delete the immutable objects first, or revert the change{commands}; then {retry}"))
+            Some(format!("revert the change, or delete the immutable objects{commands}; then {retry}"))
         }
         (RetryCondition::Manual, Some(Failure::NotOurs(_))) => Some(format!(
             "the object belongs to another owner; let that owner delete it, or set another name in the values, then \

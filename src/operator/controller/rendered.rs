@@ -49,7 +49,10 @@ impl Context {
                         .map_or_else(|_| Response::SlowRender(too_slow(&desired.key, limit)), Response::RenderedCrds)
                 }
                 (Some(_), Err(why)) => Response::RenderedCrds(Err(why.clone())),
-                (None, _) => Response::RenderedCrds(Err("the desired state has changed".to_owned())),
+                (None, _) => {
+                    let why = "the desired state has changed since the last plan; osdpl tries again";
+                    Response::RenderedCrds(Err(why.to_owned()))
+                }
             };
             respond(responses, read, response);
         }
@@ -63,7 +66,8 @@ impl Context {
         capabilities: &Capabilities,
     ) -> Crds {
         let digest = release.chart_digest.as_deref().unwrap_or_default();
-        let chart = self.charts.chart(name, digest).ok_or("the chart has changed")?;
+        let changed = "the chart has changed since the last plan; osdpl tries again";
+        let chart = self.charts.chart(name, digest).ok_or(changed)?;
         let values = Value::Object(release.values.clone());
         let (key, chart) = (&release.key, chart.path.as_path());
         let template = Template { release: key, chart, values: &values, is_upgrade, capabilities };

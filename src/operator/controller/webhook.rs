@@ -108,7 +108,7 @@ impl Context {
     /// can't determine them.
     async fn recorded_access(&self, deployment: &OpenStackDeployment, catalog: &Catalog) -> Result<Access, String> {
         if !self.tasks.is_ready() {
-            return Err("this operator has not read the cluster yet; try again".to_owned());
+            return Err("this operator has not read the cluster yet (try the deletion again soon)".to_owned());
         }
         let observation = self.tasks.observe();
         let (releases, owned) = ((*observation.releases).clone(), owned_releases(deployment));

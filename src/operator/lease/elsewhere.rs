@@ -100,8 +100,8 @@ async fn read(client: &Client, own: &str) -> BTreeMap<String, LeaseSpec> {
         if matches!(&error, Failure::Other(error) if matches!(&**error, kube::Error::Api(why) if why.is_forbidden())) {
             tracing::warn!(
                 %error,
-                "can't find out whether an operator is active in another namespace; grant the rights of the operator's \
-                 chart"
+                "osdpl can't find out whether an operator is active in another namespace; grant this operator the \
+                 rights that the operator's chart grants"
             );
             return BTreeMap::new();
         }

@@ -16,7 +16,8 @@ const TOO_LARGE: &str =
     "it is too large: a document may have at most 250000 keys and values, including those of aliases; split it";
 const TOO_LONG: &str = "it is too large: the keys and values of a document may have at most 4 MiB, including those of \
                         aliases; use fewer aliases, or split it";
-const TOO_DEEP: &str = "it is nested too deeply: a document may have at most 64 levels";
+const TOO_DEEP: &str =
+    "it is nested too deeply: a document may have at most 64 levels; nest its maps and lists less deeply";
 /// The beginnings of messages of the YAML library, each with the message that osdpl shows instead.
 const TRANSLATIONS: [(&str, &str); 12] = [
     ("budget breached: Depth", TOO_DEEP),

@@ -127,7 +127,7 @@ async fn until_locked(world: &World, spec: &Value) {
     let generation = world.apply(spec).await.metadata.generation;
     let is_locked = |cloud: &OpenStackDeployment| {
         let is_observed = cloud.status().observed_generation == generation;
-        (is_observed && cloud.child("memcached").message.contains("revision 2 is pending-upgrade, held by"))
+        (is_observed && cloud.child("memcached").message.contains("revision 2 is pending-upgrade, so osdpl waits"))
             .then_some(())
     };
     world.until("memcached is locked", is_locked).await;

@@ -60,8 +60,8 @@ impl ReleaseReport {
     pub(crate) fn sentence(&self) -> String {
         let overrides = match self.overrides {
             0 => String::new(),
-            1 => " (1 value of its own)".to_owned(),
-            count => format!(" ({count} values of its own)"),
+            1 => " (the spec overrides 1 value)".to_owned(),
+            count => format!(" (the spec overrides {count} values)"),
         };
         if let Some(owner) = &self.owner {
             return format!("can't be adopted: {owner}");

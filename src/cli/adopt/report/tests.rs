@@ -60,7 +60,7 @@ managed        cloud/managed                store 1.0.0                  can't b
 1 of 3 releases can be adopted unchanged, 1 would change; objects: 1 added, 3 changed, 2 of these with a restart of pods, 1 to be recreated, 1 deleted \
 (each waits for approval after adoption).
 OpenStack 2026.1, no preset; nothing was written to the cluster.
-cloud.yaml has the resource and 0 Secrets: kubectl apply --server-side -f cloud.yaml, then osdpl plan
+osdpl wrote the resource and 0 Secrets to cloud.yaml; run `kubectl apply --server-side -f cloud.yaml`, then `osdpl plan`
 ";
     assert_eq!(all.table(Some(Path::new("cloud.yaml"))), expected);
 }

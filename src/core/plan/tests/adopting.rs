@@ -57,7 +57,7 @@ fn adopts_requested_releases_without_other_manager() {
     let older = ObservedRelease { revision: 2, ..theirs() };
     assert_eq!(
         adoption(older, ComparisonResult::Same),
-        "settles: its release record is being compared with the desired state"
+        "settles: osdpl is still comparing the newest revision with the desired state"
     );
     let all = |fixture: &mut Fixture| {
         fixture.policy.paused = true;

@@ -128,7 +128,7 @@ fn stale_migration_records_are_no_progress() {
     assert_eq!(fixture.step().action, Some(Action::Migrate(vec!["a".into()])));
     fixture.host().servers[0].task = Some("rebooting".into());
     let busy = fixture.step();
-    assert!(busy.status.message.starts_with("instance a (a) is rebooting, and is migrated after that"), "{busy:?}");
+    assert!(busy.status.message.starts_with("instance a (a) is rebooting, so osdpl waits until"), "{busy:?}");
     assert_eq!(busy.requeue, Some(RequeueDelay::Later));
     fixture.server("d", "SHUTOFF");
     let blocked = fixture.step().status;

@@ -5,7 +5,7 @@ use tar::EntryType;
 use super::{CHART_YAML, Fixture, Tarball, chart, demo, gzip, tgz, with};
 use crate::charts::problem::{MAX_CHART_SIZE, MAX_ENTRIES, MAX_FILE_SIZE};
 
-const ADVICE: &str = "; correct it, or package or pull it again, and install it only if you trust its origin";
+const ADVICE: &str = "; correct the chart, or package or pull it again, and install it only if you trust its origin";
 
 fn with_entry(path: &[u8], kind: EntryType) -> Vec<u8> {
     let mut archive = Tarball::with_chart();

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::{CHART_YAML, Fixture, Setup, chart, demo, depends, done};
 
-const ADVICE: &str = "; correct it, or package or pull it again, and install it only if you trust its origin";
+const ADVICE: &str = "; correct the chart, or package or pull it again, and install it only if you trust its origin";
 
 /// Folders that the store refuses. Each entry contains a description of the defect, the function that creates the
 /// defect in a folder, and the reason and message of the expected error.

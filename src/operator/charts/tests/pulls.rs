@@ -65,7 +65,7 @@ async fn rejects_responses_with_another_chart() {
         (
             other,
             "ChartUnreadable",
-            "chart demo at https://charts.example/x (version 1.0.0) is not usable: its Chart.yaml says it is chart \"other\", not \"demo\"; correct it, or package or pull it again, and install it only if you trust its origin",
+            "chart demo at https://charts.example/x (version 1.0.0) is not usable: its Chart.yaml says it is chart \"other\", not \"demo\"; correct the chart, or package or pull it again, and install it only if you trust its origin",
         ),
         (
             chart("1.0.0+5", "x"),
@@ -75,7 +75,7 @@ async fn rejects_responses_with_another_chart() {
         (
             b"<html>Log in first</html>".to_vec(),
             "ChartUnreadable",
-            "chart demo at https://charts.example/x (version 1.0.0) is not usable: it is not a complete gzip-compressed tar archive (invalid gzip header); correct it, or package or pull it again, and install it only if you trust its origin",
+            "chart demo at https://charts.example/x (version 1.0.0) is not usable: it is not a complete gzip-compressed tar archive (invalid gzip header); correct the chart, or package or pull it again, and install it only if you trust its origin",
         ),
     ] {
         let fixture = Fixture::new();
