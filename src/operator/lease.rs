@@ -400,7 +400,7 @@ impl Elector {
             Ok(true) => tracing::info!("this operator has released the Lease"),
             Ok(false) => tracing::info!("this operator does not hold the Lease any more, so it does not release it"),
             Err(error) => {
-                tracing::warn!(%error, "osdpl can't release the Lease; the next operator waits until it expires")
+                tracing::warn!(%error, "osdpl can't release the Lease; the next operator waits until it expires");
             }
         }
     }
