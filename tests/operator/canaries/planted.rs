@@ -155,6 +155,8 @@ fn finds_secrets_in_overwritten_and_deleted_statuses() {
     run_test("canary-statuses", async |world| {
         let (clouds, name) = (world.deployments(), "overwritten");
         world.apply_as(name, &services(&["memcached"])).await;
+        // Wait until the collector has listed the resource: its watch reports each version that follows.
+        world.collector.collected().await;
         for message in [TEXT, "no secret"] {
             let status = Patch::Merge(json!({"status": {"message": message}}));
             clouds.patch_status(name, &PatchParams::default(), &status).await.unwrap();
