@@ -109,8 +109,8 @@ fn move_message(field: &str, release: &str, actual: &ReleaseKey, wanted: &Releas
     let (fields, remedies) = (fields.join(", "), remedies.join(" and "));
     format!(
         "{fields}: {release} is installed as helm release {actual} and can't become {wanted}, because helm can't \
-         rename or move a release and would install a second, empty release instead; {remedies}, or, to start over \
-         with an empty {wanted}, first set the service's `enabled` to false, wait until the operator has uninstalled \
+         rename or move a release, and would install a second one with new, empty volume claims; {remedies}, or, to \
+         start over with an empty {wanted}, first set the service's `enabled` to false, wait until the operator has uninstalled \
          {actual}, and then set `enabled` to true"
     )
 }
