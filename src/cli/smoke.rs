@@ -192,7 +192,7 @@ async fn signalled() -> bool {
 /// Returns a name for the objects of this run.
 #[allow(clippy::disallowed_methods, reason = "the name contains the time, so that a person finds old objects")]
 fn name() -> String {
-    format!("osdpl-smoke-{:.3}", Timestamp::now()).replace([':', '.'], "-").to_lowercase()
+    format!("osdpl-smoke-{:.0}", Timestamp::now()).replace(':', "-").to_lowercase()
 }
 
 #[allow(clippy::disallowed_methods, reason = "the command prints how long each step takes")]
