@@ -23,11 +23,11 @@
 //! ```
 //!
 //! * `read` (`osdpl_operator::controller`) collects a `Snapshot`: the objects that the watches have cached, running helm
-//!   processes, the results of ended ones (`controller::outcomes`), fetched charts, `kept`, and the responses to the
-//!   reads that the last plan requested. For these reads, the operator uses a `Reader`, which has no write methods. If
-//!   the plan requests the CRDs of a chart, `read` waits for `helm template`, at most 20 s per chart. Before `read`, the
-//!   pass adds the additions to the catalogue (`Context::update_catalog`). It ends if the watches have not read them
-//!   yet.
+//!   processes, the results of helm processes that have ended (`controller::outcomes`), fetched charts, `kept`, and the
+//!   responses to the reads that the last plan requested. For these reads, the operator uses a `Reader`, which has no
+//!   write methods. If the plan requests the CRDs of a chart, `read` waits for `helm template`, at most 20 s per chart.
+//!   Before `read`, the pass adds the additions to the catalogue (`Context::update_catalog`). It ends if the watches
+//!   have not read them yet.
 //! * `decide` (`osdpl_decide`) is a pure function. It resolves the spec, the catalogue and the facts (see the glossary)
 //!   into the desired releases, by means of `osdpl_lint::Input`: all code that computes the desired state
 //!   (`osdpl_core::desired`) from a spec goes through this type. There is one exception: `osdpl_core::adopt` searches
@@ -57,8 +57,9 @@
 //! `controller::pass_failures`. In addition, the controller of NodeMaintenance resources and the commands of `osdpl`
 //! write outside of passes.
 //!
-//! `osdpl plan` prints the plan of the next pass: it repeats `read` and `decide` until the plan lacks no data. If the
-//! rest of a decision depends on the result of actions, it assumes that the actions are done.
+//! `osdpl plan` prints the plan of the next pass: it repeats `read` and `decide` until the snapshot contains all
+//! data that the plan requests. Where a decision depends on the result of actions, the command assumes that they are
+//! done.
 //!
 //! In these cases, a pass differs from the pass of a running cloud:
 //!
@@ -136,7 +137,7 @@
 //!   a person must act, an entry in `stalled` (`src/core/status/assessment.rs`), `event_reason`
 //!   (`src/core/status/events.rs`), and the runbook.
 //! * Upgrades between OpenStack releases do not exist yet: `rule::release` in `osdpl-lint` refuses them. Their stages
-//!   belong in the catalogue, and a stage's wait is a new `Wait` in `osdpl_core::plan`.
+//!   will be data in the catalogue. A release that waits for a stage needs a new `Wait` in `osdpl_core::plan`.
 //! * A metric: `CloudState` in `src/operator/telemetry.rs`, filled in `controller::publish`, and the table in
 //!   `deploy/docs/guide/install.md`.
 //! * A step of a node's maintenance: `decide` in `osdpl-maintenance`, and `MaintenanceStep` in `osdpl_core::api` (then

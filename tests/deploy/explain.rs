@@ -189,7 +189,7 @@ fn uses_the_files_of_another_chart_version() {
     };
     let (text, success) = explain(&[]);
     assert!(
-        success && text.contains("nova (osdpl does not know its keys in version 2026.1.0; name the chart's folder"),
+        success && text.contains("nova has keys that osdpl does not know in version 2026.1.0; name the chart's folder"),
         "{text}"
     );
     let (text, success) = explain(&["--charts", &path("tests/charts").to_string_lossy()]);

@@ -46,7 +46,7 @@ pub(crate) fn password_warnings(
         let location = match (secret, values_from()) {
             (Some(key), _) => format!("Secret {}, key {}", key.name, key.key),
             (None, Some(values)) => format!("Secret {}, its values", values.name),
-            (None, None) => format!("a new Secret, to which spec.services.{service}.credentials.{name} refers"),
+            (None, None) => format!("a new Secret; name it in spec.services.{service}.credentials.{name}"),
         };
         Warning { release: release.clone(), field: path.to_string(), location, rotation: rotation(service, name) }
     });
@@ -101,7 +101,7 @@ mod tests {
         ));
         let expected = "\
 warning: 4 passwords are publicly known defaults of upstream's charts. After you adopt a release, write new passwords to the Secrets that this list names for the release:
-    heat conf.heat.DEFAULT.auth_encryption_key: a new Secret, to which spec.services.heat.credentials.encryption_key refers (re-encrypt the database first, with heat-manage update_params)
+    heat conf.heat.DEFAULT.auth_encryption_key: a new Secret; name it in spec.services.heat.credentials.encryption_key (re-encrypt the database first, with heat-manage update_params)
     keystone endpoints.identity.auth.admin.password: Secret own, key admin (keystone's db-sync sets it; the other charts use the old one until they are upgraded)
     keystone endpoints.oslo_db.auth.keystone.password: Secret own, key database (db-init does not change the password of an account that exists; run ALTER USER first)
     cinder endpoints.identity.auth.nova.password: Secret cloud-adopted-cinder, its values (the next upgrade sets it; then the pods must be restarted, because the new password does not restart them)

@@ -245,7 +245,7 @@ impl Chart {
     /// Describes a chart whose keys osdpl does not know. If the spec selects a version that the catalogue's lock
     /// (`values/lock.yaml`) does not pin, `suffix` names this version.
     fn unknown(name: String, suffix: &str) -> Self {
-        let description = format!("(osdpl does not know its keys{suffix}; name the chart's folder with --charts)");
+        let description = format!("has keys that osdpl does not know{suffix}; name the chart's folder with --charts");
         Self { name, known: true, has_default: None, description, default: None, outline: None }
     }
 

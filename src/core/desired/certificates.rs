@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::Finding;
-use super::conditions::{holds, refused};
+use super::conditions::{correction, holds, refused};
 use crate::catalog::{Catalog, CertificateKeys, Certificates};
 use osdpl_values::Origin;
 use osdpl_values::expr::Scope;
@@ -59,10 +59,11 @@ pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<
                     user_provided: entry.user_provided,
                 }));
             }
-            Err(problem) => findings.push(refused(
-                entry.field.clone(),
-                format!("osdpl can't evaluate `certificates` in {}: {problem}; correct the expressions there, or report this bug of the catalogue if the file is built in", catalog.file_location(file)),
-            )),
+            Err(problem) => {
+                let location = catalog.file_location(file);
+                let message = format!("osdpl can't evaluate `certificates`: {problem}; {}", correction(location));
+                findings.push(refused(entry.field.clone(), message));
+            }
         }
     }
     found

@@ -17,18 +17,22 @@ pub(super) fn holds(
 ) -> bool {
     when.is_none_or(|when| {
         when.evaluate_condition(scope).unwrap_or_else(|error| {
-            let mistake = if is_added(location) {
-                format!("correct the expression in {location}")
-            } else {
-                "report this bug of the catalogue".to_owned()
-            };
+            let correction = correction(location);
             findings.push(refused(
                 field.to_string(),
-                format!("{error}; set the field of the spec that the expression reads; if it is set, {mistake}"),
+                format!("{error}; set the field of the spec that the expression reads; if it is set, {correction}"),
             ));
             false
         })
     })
+}
+
+/// Returns how a user corrects a wrong expression at a location in a catalogue file.
+pub(super) fn correction(location: &str) -> String {
+    if is_added(location) {
+        return format!("correct the expression in {location}");
+    }
+    "report this bug of the catalogue".to_owned()
 }
 
 /// Whether a location is in a catalogue file that a user added. If so, the user can correct errors at this location.

@@ -66,9 +66,12 @@ fn enable_compute(snapshot: &Snapshot<'_>) -> StepResult {
         // The node was deleted. A new node of the same name may join the cluster later and use this compute service, so
         // osdpl must enable the service. Wait first until Nova reports the service as down, because Nova's scheduler
         // places no instances on a host whose service is down.
-        Compute::Known(host) if is_ours(host) && snapshot.observed.node.is_none() && host.service.is_up() => wait_for(
-            format!("waits until nova reports nova-compute on {} as down, as the node was deleted", host.service.host),
-        ),
+        Compute::Known(host) if is_ours(host) && snapshot.observed.node.is_none() && host.service.is_up() => {
+            wait_for(format!(
+                "waits until nova reports nova-compute on {} as down, because the node was deleted",
+                host.service.host
+            ))
+        }
         Compute::Known(host) if is_ours(host) => {
             let action = Action::Enable { id: host.service.id.clone() };
             StepResult::Act(action, format!("the compute service of {} is being enabled", host.service.host))

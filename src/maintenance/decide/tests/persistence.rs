@@ -15,7 +15,7 @@ fn deleted_node_blocks_drain_but_not_return() {
     assert_eq!(there.status.roles, ["compute"], "a deleted node must count for the limit of its role");
     deleted.deleting = true;
     let waits = deleted.step().status.message;
-    assert_eq!(waits, "waits until nova reports nova-compute on n1 as down, as the node was deleted");
+    assert_eq!(waits, "waits until nova reports nova-compute on n1 as down, because the node was deleted");
     deleted.host().service.state = "down".into();
     assert_eq!(
         deleted.step().action,
