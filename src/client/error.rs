@@ -97,7 +97,8 @@ pub fn describe_failure(status: &kube::core::Status) -> String {
     format!("{} {}", status.code, if is_page(status) { "without a reason" } else { &status.message })
 }
 
-/// Returns the message of an error response, or only the code if the message is a load balancer's HTML page.
+/// Returns the message of an error response. If the message is a load balancer's HTML page, returns only the code, such
+/// as "503 without a reason".
 pub fn refusal(status: &kube::core::Status) -> String {
     if is_page(status) { describe_failure(status) } else { status.message.clone() }
 }

@@ -90,7 +90,7 @@ impl fmt::Display for Effect {
                 formatter.write_str("changes, and its pods restart when someone deletes them (updateStrategy OnDelete)")
             }
             Self::RunsAgain => formatter.write_str("changes and runs again"),
-            Self::Skipped => formatter.write_str("changes, but the upgrade skips this hook"),
+            Self::Skipped => formatter.write_str("changes, but helm does not run this hook (--no-hooks)"),
             Self::Recreated { fields, pods: _ } => {
                 write!(formatter, "must be recreated: {} can't be changed", fields.join(", "))
             }

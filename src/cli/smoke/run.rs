@@ -263,7 +263,7 @@ impl<'a> Run<'a> {
         self.leftovers
     }
 
-    /// Deletes an object. Repeats a request that fails, because another object may still use this one.
+    /// Deletes an object. If the request fails, repeats it, because another object may still use the object.
     async fn delete(
         &mut self,
         undo: &Undo,

@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 
 /// The policy for the changes that wait until a person approves them with `osdpl approve`. With `Manual`, the default,
 /// these are uninstalls, all changes that the spec did not request (such as those of a new version of the operator or
-/// of a ConfigMap that `spec.catalog` names), and upgrades that change keys of running instances, CRDs in the cluster,
-/// or the division of nodes among DaemonSets. With `Automatic`, such changes do not wait. With `Always`, every change
+/// of a ConfigMap that `spec.catalog` names), and upgrades that change a Ceph key of running instances, CRDs in the
+/// cluster, or the division of nodes among DaemonSets. With `Automatic`, such changes do not wait. With `Always`, every change
 /// of a release waits, even the first install and other changes that the spec requested. Changes of node labels,
 /// external services and objects of Rook then wait, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Approval {
     /// Some changes wait until a person approves them with `osdpl approve`: uninstalls, changes that the spec did not
-    /// request, and upgrades that change keys of running instances, CRDs in the cluster, or the division of nodes among
-    /// `DaemonSets`.
+    /// request, and upgrades that change a Ceph key of running instances, CRDs in the cluster, or the division of nodes
+    /// among `DaemonSets`.
     #[default]
     Manual,
     /// The operator applies changes at once, even if the spec did not request them. Only the changes that endanger data

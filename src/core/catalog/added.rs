@@ -166,7 +166,7 @@ fn read(base: &Files, addition: &Addition, before: &[AddedFile]) -> Result<Vec<A
     for (key, text) in &addition.data {
         let Some(path) = path(key) else {
             errors.push(format!(
-                "key {key:?} is not a catalogue file; write services.NAME.yaml, presets.NAME.yaml, features.NAME.yaml, openstack.RELEASE.yaml, \
+                "key {key:?} is not the name of a catalogue file; write services.NAME.yaml, presets.NAME.yaml, features.NAME.yaml, openstack.RELEASE.yaml, \
                  shared.TOPIC.yaml, keys.CHART.yaml, options.CHART.PATH.yaml or lock.yaml"
             ));
             continue;
@@ -350,7 +350,7 @@ mod tests {
                 ("presets.small.yaml", "preset: small\ndescription: x\n"),
                 "key \"presets.small.yaml\": the catalogue already has presets/small.yaml",
             ),
-            (("small.yaml", "preset: small\n"), "key \"small.yaml\" is not a catalogue file; write services.NAME.yaml"),
+            (("small.yaml", "preset: small\n"), "key \"small.yaml\" is not the name of a catalogue file; write services.NAME.yaml"),
             (
                 ("lock.yaml", "charts: {front: {version: 9.9.9}}\n"),
                 "key \"lock.yaml\": the catalogue or another addition already pins chart front",

@@ -114,8 +114,8 @@ fn is_body(before: &str, word: &str, prefix: usize) -> bool {
         || !word.is_empty() && before.ends_with(['"', '\''])
 }
 
-/// Whether a word in base64 is long and mixed enough to be part of a key, and not a name or a path: it contains letters
-/// of both cases and digits.
+/// Whether a word in base64 looks like part of a key, and not like a name or a path: it has at least [`LONG`]
+/// characters, and contains letters of both cases and digits.
 fn is_long(word: &str) -> bool {
     let has = |is: fn(&u8) -> bool| word.bytes().any(|letter| is(&letter));
     word.len() >= LONG && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit)

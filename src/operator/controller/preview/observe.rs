@@ -66,7 +66,7 @@ pub(super) fn unread(limit: Duration, problems: &[String]) -> Error {
 /// Only the holder of the operator's Lease runs helm. If the Leases can't be listed, the returned function answers
 /// [`Liveness::Unknown`].
 async fn liveness_check(client: &Client, unknown: &mut Vec<String>) -> Result<LivenessCheck, Error> {
-    let what = "whether the operator process that locked a release record still runs";
+    let what = "whether the operator process that left a release pending still runs";
     let holders = unless_refused(lease::holders(client).await, what, unknown)?;
     Ok(Arc::new(move |instance: &str| match &holders {
         Some(holders) if holders.contains(instance) => Liveness::Alive,
@@ -76,7 +76,7 @@ async fn liveness_check(client: &Client, unknown: &mut Vec<String>) -> Result<Li
 }
 
 /// Returns the response to a read. If the API server refused the read, returns `None`, and adds a line to `unknown`:
-/// `what` (the fact that the preview does not know) and the API server's message.
+/// `what` (the fact that the preview does not know, such as "whether namespace x exists") and the API server's message.
 ///
 /// # Errors
 /// Returns an error if the API server did not answer.
@@ -86,7 +86,7 @@ fn unless_refused<T>(read: kube::Result<T>, what: &str, unknown: &mut Vec<String
             unknown.push(format!("{what}: {}", api_message(&kube::Error::Api(status))));
             Ok(None)
         }
-        read => read.map(Some).with_context(|| what.to_owned()),
+        read => read.map(Some).with_context(|| format!("finding out {what}")),
     }
 }
 
