@@ -14,7 +14,7 @@ MDBOOK_VERSION := 0.5.4
 # There are more threads than processors, because integration tests mostly wait for their control planes.
 TEST_THREADS ?= $(shell echo $$(( 3 * $$(nproc) )))
 
-.PHONY: help build dist check test test-charts test-upgrade faults sweep soak fuzz lint demo demo-env demo-down real real-check real-env real-down bench bench-scale \
+.PHONY: help build dist check test test-charts test-upgrade faults sweep soak fuzz lint demo demo-env demo-down real real-check test-real real-env real-down bench bench-scale \
 	bench-plan times golden options docs image-root
 
 help:
@@ -46,6 +46,11 @@ real-check:
 	$(CARGO) build -q -p osdpl --bins
 	"$${CARGO_TARGET_DIR:-target}/debug/osdpl" wait
 	"$${CARGO_TARGET_DIR:-target}/debug/osdpl" smoke
+
+## make test-real   run make real, and then the tests of the real cloud, which take half an hour; CHARTS=DIR
+test-real: real
+	$(CARGO) test --workspace --test openstack --no-run
+	eval "$$($(REAL) env)" && $(CARGO) test --workspace --test openstack -- --ignored --nocapture --test-threads 1
 
 ## make real-env    print the environment of the real cloud: eval "$$(make -s real-env)"
 real-env:

@@ -1,0 +1,24 @@
+//! Tests of a real cloud: a real kubelet, real containers and real OpenStack (`make test-real`).
+//!
+//! The tests use the cloud of the current kubeconfig as its operators and users do: with osdpl, with kubectl, and with
+//! OpenStack's client in the pod of `features.client`. So they run on any cluster with real images. They run one after
+//! the other. Each test prints what it has seen and measured, and at its end the cloud is as before.
+//!
+//! ```text
+//! usable      a cloud that is Ready can be used
+//! day_2       changes of a running cloud, while users use its APIs and an instance
+//! failures    pods die
+//! life_cycle  adoption, deletion and a second installation
+//!
+//! cloud       runs osdpl, kubectl and OpenStack's client
+//! instance    an instance that serves HTTP
+//! probe       sends requests to the APIs and the instance, and counts failures
+//! ```
+
+mod cloud;
+mod day_2;
+mod failures;
+mod instance;
+mod life_cycle;
+mod probe;
+mod usable;
