@@ -141,7 +141,10 @@ fn consume_forget(draft: &mut Draft<'_>, query: &HostQuery, response: &HostRespo
             // the user must add the name again after deleting the node.
             match draft.read(Read::Node(node.clone())).map(|received| &received.response) {
                 Some(Response::Node(true)) => {
-                    events.push(host_not_deleted_event(node, "the node still exists; delete the node, and then run osdpl forget again"));
+                    events.push(host_not_deleted_event(
+                        node,
+                        "the node still exists; delete the node, and then run osdpl forget again",
+                    ));
                 }
                 _ => left.push(node.as_str()),
             }

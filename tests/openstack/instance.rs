@@ -29,11 +29,11 @@ impl<'a> Instance<'a> {
     /// Creates an instance with a network, a router and a floating IP, and waits until it responds.
     pub fn start(cloud: &'a Cloud, name: &'static str) -> Self {
         let begin = Instant::now();
+        // The value exists before the objects do, so that a failure deletes them, too.
         let mut instance = Self { cloud, name, url: String::new(), id: String::new() };
         let output = cloud.script(CREATE, &[name]);
         let [id, address] = output.split_whitespace().collect::<Vec<_>>()[..] else { panic!("unexpected: {output}") };
-        instance.url = format!("http://{address}/metadata");
-        instance.id = id.to_owned();
+        (instance.url, instance.id) = (format!("http://{address}/metadata"), id.into());
         println!("  the instance {name} is ACTIVE after {:.0?}", begin.elapsed());
         instance.check();
         println!("  the instance responds at its floating IP {address} after {:.0?}", begin.elapsed());
@@ -59,10 +59,24 @@ impl<'a> Instance<'a> {
 impl Drop for Instance<'_> {
     fn drop(&mut self) {
         let begin = Instant::now();
-        let arguments = ["-n", &self.cloud.namespace, "exec", "-i", "deployment/openstack-client", "--", "bash", "-u", "-s", "--", self.name];
+        let arguments = [
+            "-n",
+            &self.cloud.namespace,
+            "exec",
+            "-i",
+            "deployment/openstack-client",
+            "--",
+            "bash",
+            "-u",
+            "-s",
+            "--",
+            self.name,
+        ];
         match try_run("kubectl", &arguments, DELETE) {
             Ok(_) => println!("  the instance {} is deleted, after {:.0?}", self.name, begin.elapsed()),
-            Err(error) if std::thread::panicking() => println!("  the instance {} is not deleted completely: {error}", self.name),
+            Err(error) if std::thread::panicking() => {
+                println!("  the instance {} is not deleted completely: {error}", self.name)
+            }
             Err(error) => panic!("the instance {} is not deleted completely: {error}", self.name),
         }
     }

@@ -69,7 +69,7 @@ impl Probes {
     pub fn stop(self) -> Vec<Report> {
         let reports: Vec<Report> = self.0.into_iter().map(Probe::stop).collect();
         for Report { name, requests, failures, longest_gap } in &reports {
-            println!("    {name:<14} {failures} of {requests} requests failed; longest gap {:.0?}", longest_gap);
+            println!("    {name:<14} {failures} of {requests} requests failed; longest gap {longest_gap:.0?}");
         }
         reports
     }
@@ -106,7 +106,11 @@ fn read(name: String, lines: impl Iterator<Item = String>) -> Report {
             }
             (last, has_failed) = (Instant::now(), false);
         } else {
-            println!("    {} responds with {line} {:.1} s after its last success", report.name, last.elapsed().as_secs_f32());
+            println!(
+                "    {} responds with {line} {:.1} s after its last success",
+                report.name,
+                last.elapsed().as_secs_f32()
+            );
             report.failures += 1;
             has_failed = true;
         }

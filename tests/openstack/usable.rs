@@ -57,6 +57,9 @@ fn openrc_logs_in() {
     let cloud = Cloud::find();
     let variables = cloud.osdpl(&["openrc", "--show-secrets"]);
     let users = cloud.script(&format!("{variables}\nopenstack user list -f value -c Name"), &[]);
-    println!("with the variables of osdpl openrc, the users are: {}", users.split_whitespace().collect::<Vec<_>>().join(", "));
+    println!(
+        "with the variables of osdpl openrc, the users are: {}",
+        users.split_whitespace().collect::<Vec<_>>().join(", ")
+    );
     assert!(users.lines().any(|name| name == "admin"), "{users}");
 }

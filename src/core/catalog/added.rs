@@ -350,7 +350,10 @@ mod tests {
                 ("presets.small.yaml", "preset: small\ndescription: x\n"),
                 "key \"presets.small.yaml\": the catalogue already has presets/small.yaml",
             ),
-            (("small.yaml", "preset: small\n"), "key \"small.yaml\" is not the name of a catalogue file; write services.NAME.yaml"),
+            (
+                ("small.yaml", "preset: small\n"),
+                "key \"small.yaml\" is not the name of a catalogue file; write services.NAME.yaml",
+            ),
             (
                 ("lock.yaml", "charts: {front: {version: 9.9.9}}\n"),
                 "key \"lock.yaml\": the catalogue or another addition already pins chart front",
