@@ -75,7 +75,7 @@ impl Drop for Instance<'_> {
         match try_run("kubectl", &arguments, DELETE) {
             Ok(_) => println!("  the instance {} is deleted, after {:.0?}", self.name, begin.elapsed()),
             Err(error) if std::thread::panicking() => {
-                println!("  the instance {} is not deleted completely: {error}", self.name)
+                println!("  the instance {} is not deleted completely: {error}", self.name);
             }
             Err(error) => panic!("the instance {} is not deleted completely: {error}", self.name),
         }
