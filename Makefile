@@ -33,12 +33,16 @@ demo-down:
 	@$(DEMO) down
 
 REAL = "$${CARGO_TARGET_DIR:-target}/debug/cluster" real
-## make real        run a real cloud on a real node on this machine (needs root); CHARTS=DIR for upstream's charts
+HELM = $$("$${CARGO_TARGET_DIR:-target}/debug/cluster" programs helm4 | awk 'END {print $$NF}')
+## make real        run a real cloud on a real node on this machine (needs root); CHARTS=DIR for a folder of charts
 real:
-	@test -n "$$CHARTS" || { echo 'make real needs a folder with the charts of OpenStack-Helm, packaged by helm: make real CHARTS=DIR' >&2; exit 2; }
-	$(CARGO) build -q -p osdpl -p cluster --bin cluster
-	@# Build the operator's image while the programs and images of the node are built.
-	@$(REAL) prepare & prepare=$$!; $(MAKE) image-root || { kill $$prepare; exit 1; }; wait $$prepare
+	$(CARGO) build -q -p osdpl -p cluster --bin osdpl --bin cluster
+	@# Without CHARTS, pull the charts. Build the operator's image while the programs and images of the node are built.
+	@charts="$${CHARTS:-target/charts}"; \
+	if [ -z "$$CHARTS" ] && ! "$${CARGO_TARGET_DIR:-target}/debug/osdpl" charts pull --to "$$charts" --helm "$(HELM)"; then \
+		echo 'make real cannot pull the charts of OpenStack-Helm: name a folder with charts, packaged by helm: make real CHARTS=DIR' >&2; exit 2; \
+	fi; \
+	$(REAL) prepare & prepare=$$!; CHARTS="$$charts" $(MAKE) image-root || { kill $$prepare; exit 1; }; wait $$prepare
 	$(REAL) up --image-root target/image-root
 
 ## make real-check test the cloud of the current kubeconfig: wait until it is Ready, boot an instance, and so on
@@ -164,4 +168,4 @@ lint:
 image-root: dist
 	$(CARGO) build -q -p osdpl -p cluster --bin cluster
 	deploy/image-root target/image-root --osdpl target/dist/osdpl \
-		--helm "$$(target/debug/cluster programs helm4 | awk 'END {print $$NF}')" $${CHARTS:+--charts "$$CHARTS"}
+		--helm "$(HELM)" $${CHARTS:+--charts "$$CHARTS"}

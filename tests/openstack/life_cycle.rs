@@ -1,4 +1,8 @@
-//! Detach, adoption, and the deletion of a cloud with an instance.
+//! Detach, adoption, deletion, and a second installation in the same namespace.
+
+use std::time::Instant;
+
+use serde_json::json;
 
 use crate::cloud::{Cloud, run, try_run};
 use crate::instance::Instance;
@@ -28,10 +32,52 @@ fn cloud_is_detached_and_adopted_without_a_restart() {
     println!("{}", cloud.osdpl(&["plan"]));
     println!("{}", cloud.osdpl(&["adopt", "--all"]));
     let cloud = Cloud::find_any();
-    println!("Ready after {:.0?}", cloud.change(&serde_json::json!({"paused": false})));
+    println!("Ready after {:.0?}", cloud.change(&json!({"paused": false})));
     assert_eq!(cloud.pods(), before, "an adoption must restart no pod");
     for report in probes.stop() {
         assert_eq!(report.failures, 0, "{}", report.name);
     }
     cloud.replace(&resource);
+}
+
+/// A cloud that was deleted with the policy Retain returns with the same keys, passwords and records.
+#[test]
+#[ignore = "needs a real cloud: make test-real"]
+fn retained_cloud_returns_with_its_keys_and_records() {
+    const KEYS: [&str; 3] = ["keystone-fernet-keys", "keystone-credential-keys", "cloud-credentials-keystone"];
+    let cloud = Cloud::find();
+    cloud.openstack(&["project", "create", "osdpl-retained"]);
+    let keys = |cloud: &Cloud| KEYS.map(|name| cloud.get(&["secret", name])["data"].clone());
+    let before = keys(&cloud);
+    delete_and_apply(&cloud, "Retain");
+    for (name, (before, after)) in KEYS.iter().zip(before.iter().zip(keys(&cloud))) {
+        assert!(*before == after, "the Secret {name} has another content than before the deletion");
+    }
+    cloud.script("openstack project delete osdpl-retained", &[]);
+}
+
+/// A cloud that was deleted with the policy Purge can be installed again in the same namespace.
+#[test]
+#[ignore = "needs a real cloud: make test-real"]
+fn purged_cloud_is_installed_again_in_its_namespace() {
+    let cloud = Cloud::find();
+    cloud.openstack(&["project", "create", "osdpl-purged"]);
+    delete_and_apply(&cloud, "Purge");
+    let projects = cloud.script("openstack project list -f value -c Name", &[]);
+    assert!(!projects.contains("osdpl-purged"), "{projects}");
+    println!("{}", cloud.osdpl(&["smoke"]));
+}
+
+/// Deletes the cloud with this deletion policy, prints what is left in its namespace, and applies its resource again.
+fn delete_and_apply(cloud: &Cloud, policy: &str) {
+    let resource = cloud.resource();
+    cloud.change(&json!({"deletionPolicy": policy}));
+    let begin = Instant::now();
+    cloud.kubectl(&["delete", "osdpl", &cloud.name, "--timeout=900s"]);
+    println!("the cloud was deleted with the policy {policy} in {:.0?}; the namespace contains:", begin.elapsed());
+    println!("{}", cloud.kubectl(&["get", "pods,jobs,pvc,secrets,configmaps,services", "-o", "name"]));
+    let begin = Instant::now();
+    cloud.kubectl_with(&["apply", "--server-side", "-f", "-"], &resource.to_string());
+    cloud.until_ready();
+    println!("applied again, the cloud is Ready after {:.0?}", begin.elapsed());
 }
