@@ -72,7 +72,7 @@ impl Offline {
     /// Returns an error if the resource is refused.
     pub(crate) fn report_findings(self, document: &Document) -> anyhow::Result<Self> {
         print_and_check(self.desired.findings.clone(), Some(document))?;
-        self.report_missing(document);
+        self.report_missing();
         Ok(self)
     }
 
@@ -88,20 +88,15 @@ impl Offline {
             0 => {}
             count => eprintln!("note: the resource is refused: {count} error(s); run `osdpl validate` to see them"),
         }
-        resolved.report_missing(document);
+        resolved.report_missing();
         Ok(resolved)
     }
 
-    /// Prints which data osdpl lacks without a cluster: the facts that placeholders replace, the referenced objects
-    /// that the file does not contain and, if `spec.images` rewrites images, the default images of unknown charts.
-    fn report_missing(&self, document: &Document) {
+    /// Prints which data osdpl lacks without a cluster: the facts that placeholders replace and, if `spec.images`
+    /// rewrites images, the default images of unknown charts.
+    fn report_missing(&self) {
         for placeholder in &self.placeholders {
             eprintln!("placeholder: {placeholder}");
-        }
-        for unknown in validate::missing_sources(&self.deployment.spec, &self.selection.namespace, &document.others) {
-            eprintln!(
-                "unknown: {unknown}, so osdpl leaves out its values; to include them, add the object to the file"
-            );
         }
         if self.deployment.spec.images.rewrites() {
             let unknown = self.selection.releases.keys().filter(|name| !self.facts.charts.contains_key(*name));

@@ -111,21 +111,24 @@ pub(crate) fn plan_ceph_objects(
     selection: &Selection,
     facts: &Facts,
 ) {
+    // Leave out paused releases: osdpl must not change objects that only paused releases use.
+    let paused = paused_releases(&draft.snapshot.deployment.spec);
+    let mut namespaces = namespaces(selection);
+    namespaces.retain(|release, _| !paused.contains(*release));
     if let Some(rook) = rook::settings(selection) {
-        request_from_rook(draft, &rook, declared, selection);
+        let active = ceph::consumers(namespaces.keys().copied());
+        request_from_rook(draft, &rook, &active, declared, selection);
     }
     if let Ok(ceph) = &declared.settings {
-        // Leave out paused releases: osdpl must not change objects that only paused releases mount.
-        let paused = paused_releases(&draft.snapshot.deployment.spec);
-        let mut namespaces = namespaces(selection);
-        namespaces.retain(|release, _| !paused.contains(*release));
         let images_in_volumes = stores_images_in_volumes(selection);
         let objects = ceph::desired_objects(ceph, &selection.namespace, &namespaces, images_in_volumes);
         if let Some(problem) = mounted::write(draft, &selection.owner(), &objects) {
             declared.settings = Err(problem);
         }
     }
-    object_store::provide(draft, declared, selection, facts);
+    if !paused.contains(object_store::RELEASE) {
+        object_store::provide(draft, declared, selection, facts);
+    }
     // No watch reports that one of the following problems is solved, so a later pass must check again.
     let needs_requeue = matches!(
         declared.not_ready_reason(),
@@ -134,13 +137,19 @@ pub(crate) fn plan_ceph_objects(
     draft.requeue(draft.snapshot.now.checked_add(FRESH).ok().filter(|_| needs_requeue));
 }
 
-/// Plans the objects that osdpl requests from Rook: pools and users.
+/// Plans the objects that osdpl requests from Rook: the pools and users of the consumers in `active`.
 ///
 /// Before the first installation, the releases that use Ceph wait until every pool and user is ready. Later, a pool or
 /// user that is not ready only causes a warning.
-fn request_from_rook(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut DeclaredCeph, selection: &Selection) {
+fn request_from_rook(
+    draft: &mut Draft<'_>,
+    rook: &RookSettings,
+    active: &BTreeSet<Consumer>,
+    declared: &mut DeclaredCeph,
+    selection: &Selection,
+) {
     let mut pending = None;
-    for manifest in rook.manifests(&consumers(selection)) {
+    for manifest in rook.manifests(&consumers(selection), active) {
         match rook::request(draft, &selection.owner(), rook, manifest) {
             RequestState::Ready => {}
             RequestState::Pending(problem) => drop(pending.get_or_insert(problem)),

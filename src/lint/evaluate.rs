@@ -43,7 +43,8 @@ pub struct Evaluation {
     pub selection: Selection,
     /// The facts that the evaluation used. Facts that osdpl can't know without a cluster are placeholders.
     pub facts: Facts,
-    /// Descriptions of the placeholders that can appear in the values that commands print.
+    /// Descriptions of the facts that osdpl lacks without a cluster. In the values that commands print, placeholders
+    /// replace these facts, or osdpl leaves out the values that need them.
     pub placeholders: Vec<String>,
     /// The desired state with all findings.
     pub desired: Desired,
@@ -116,7 +117,7 @@ impl<'a> Input<'a> {
             manifests,
             self.now,
         ));
-        let placeholders = facts::describe_placeholders(&selection, manifests);
+        let placeholders = facts::describe_placeholders(self.spec, self.catalog, &selection, manifests);
         Evaluation { selection, facts, placeholders, desired }
     }
 

@@ -12,7 +12,7 @@ use crate::manifests;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, KeyTree};
 use osdpl_core::ceph::{self, DeclaredCeph};
-use osdpl_core::desired::{Blocked, ChartInfo, Facts, Selection, overridden_chart_version};
+use osdpl_core::desired::{Blocked, ChartInfo, Facts, Selection, fact_config_maps, overridden_chart_version};
 use osdpl_core::placeholder;
 
 /// Returns the version and the default images of each release's chart.
@@ -105,10 +105,26 @@ fn ceph(selection: &Selection, manifests: &[Value]) -> Option<DeclaredCeph> {
     Some(declared)
 }
 
-/// Describes the placeholders that may appear in the values that commands print.
+/// Describes the facts that the evaluation lacks without a cluster. In the values that commands print, placeholders
+/// replace these facts, or osdpl leaves out the values that need them.
 ///
 /// The result leaves out placeholders of credentials, because commands redact credentials.
-pub(crate) fn describe_placeholders(selection: &Selection, manifests: &[Value]) -> Vec<String> {
+pub(crate) fn describe_placeholders(
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    selection: &Selection,
+    manifests: &[Value],
+) -> Vec<String> {
+    let sources = manifests::missing_sources(spec, &selection.namespace, manifests);
+    let sources = sources.into_iter().map(|missing| format!("{missing}, so osdpl leaves out its values"));
+    let facts = fact_config_maps(catalog, selection).into_iter().map(|(release, config_map)| {
+        format!("the facts in ConfigMap {config_map}, which a Job of {release} stores in the cluster; osdpl leaves out the values that need these facts")
+    });
+    describe_ceph(selection, manifests).into_iter().chain(sources).chain(facts).collect()
+}
+
+/// Describes the placeholders for the settings of Ceph.
+fn describe_ceph(selection: &Selection, manifests: &[Value]) -> Vec<String> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph");
     // Without the field `ceph`, no value depends on Ceph, and a check of the feature reports that the field is missing.
     let Some(ceph) = storage.and_then(|storage| storage.get("ceph")) else { return Vec::new() };

@@ -69,7 +69,7 @@ pub fn config_map_data(name: &str, namespace: &str, manifests: &[Value]) -> Opti
 /// Describes each object that `valuesFrom` references and that the manifests do not contain.
 ///
 /// Each description names the field that references the object.
-pub fn missing_sources(spec: &OpenStackDeploymentSpec, namespace: &str, manifests: &[Value]) -> Vec<String> {
+pub(crate) fn missing_sources(spec: &OpenStackDeploymentSpec, namespace: &str, manifests: &[Value]) -> Vec<String> {
     let releases = spec.services.iter().flat_map(|(service, service_spec)| {
         service_spec
             .releases

@@ -17,7 +17,7 @@ mod review;
 mod schema;
 
 pub use crate::field::keys_of_field;
-pub use crate::manifests::{addition_references, config_map_data, missing_sources, named_additions};
+pub use crate::manifests::{addition_references, config_map_data, named_additions};
 pub use admission::spec_to_check;
 pub use crd::{Schemas, read_spec};
 pub use file::{Content, Document, ParsedDocument, split_documents};

@@ -23,8 +23,11 @@ fn rook_provides_manila_and_gnocchi() {
     assert_eq!(values("gnocchi", "conf.gnocchi.storage.ceph_pool"), Some(json!("placeholder.gnocchi")));
     let rook = ceph::RookSettings::from_feature(&json!({"mode": "rook"})).unwrap();
     let consumers = ceph::consumers(["manila", "gnocchi"].into_iter());
-    let objects: Vec<(&str, String, Value)> =
-        rook.manifests(&consumers).into_iter().map(|object| (object.kind, object.name, object.spec)).collect();
+    let objects: Vec<(&str, String, Value)> = rook
+        .manifests(&consumers, &consumers)
+        .into_iter()
+        .map(|object| (object.kind, object.name, object.spec))
+        .collect();
     let kinds: Vec<String> = objects.iter().map(|(kind, name, _)| format!("{kind} {name}")).collect();
     assert_eq!(kinds, ["CephFilesystem shares", "CephBlockPool metrics", "CephClient gnocchi", "CephClient manila"]);
     assert_eq!(objects[0].2["dataPools"][0]["replicated"]["size"], 3);

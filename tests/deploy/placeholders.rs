@@ -130,6 +130,34 @@ fn names_placeholders_for_missing_facts() {
     assert!(explained.contains("reads Ceph, as described by a placeholder\n"), "{explained}");
 }
 
+/// The commands also name values that they leave out: those of objects that are not in the file, and those that need
+/// the facts of a Job.
+#[test]
+fn names_values_that_are_left_out() {
+    let resource = "\
+apiVersion: osdpl.dev/v1alpha1
+kind: OpenStackDeployment
+metadata: {name: cloud, namespace: openstack}
+spec:
+  openstackRelease: \"2026.1\"
+  presets: [compute]
+  services:
+    octavia: {enabled: true}
+    glance: {releases: {glance: {valuesFrom: [{kind: Secret, name: more}]}}}
+";
+    let field = "spec.services.glance.releases.glance.valuesFrom[0]";
+    let expected = json!([
+        format!(
+            "Secret more, key values.yaml, which {field} references, is not in the file, so osdpl leaves out its values"
+        ),
+        "the facts in ConfigMap openstack/octavia-prerequisites, which a Job of octavia stores in the cluster; osdpl \
+         leaves out the values that need these facts",
+    ]);
+    for placeholders in in_json(resource) {
+        assert_eq!(placeholders, expected);
+    }
+}
+
 #[test]
 fn rendered_files_name_placeholders() {
     let [settings, gateways] = lines();

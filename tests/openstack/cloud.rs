@@ -50,7 +50,7 @@ impl Cloud {
 
     /// Runs osdpl, and returns its standard output.
     pub fn osdpl(&self, arguments: &[&str]) -> String {
-        run("osdpl", &[&["-n", &self.namespace], arguments].concat(), "")
+        run("osdpl", &[arguments, &["-n", &self.namespace]].concat(), "")
     }
 
     /// Runs OpenStack's client, and returns its output as JSON.

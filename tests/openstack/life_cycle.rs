@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::cloud::{Cloud, run, try_run};
+use crate::cloud::{Cloud, try_run};
 use crate::instance::Instance;
 use crate::probe::Probes;
 
@@ -27,7 +27,7 @@ fn cloud_is_detached_and_adopted_without_a_restart() {
 
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = file.path().to_str().unwrap();
-    println!("{}", run("osdpl", &["-n", &cloud.namespace, "adopt", "--out", path], ""));
+    println!("{}", cloud.osdpl(&["adopt", "--out", path]));
     cloud.kubectl(&["apply", "--server-side", "-f", path]);
     println!("{}", cloud.osdpl(&["plan"]));
     println!("{}", cloud.osdpl(&["adopt", "--all"]));

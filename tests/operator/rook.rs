@@ -6,12 +6,13 @@ mod shares;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{ListParams, PostParams};
+use kube::api::{DynamicObject, ListParams, PostParams};
+use kube::runtime::wait::await_condition;
 use osdpl_core::api::{OpenStackDeployment, condition, reason};
 use serde_json::{Value, json};
 
 use crate::cloud::{BACKENDS, StatusAccess, services};
-use crate::world::run_test;
+use crate::world::{run_test, with_timeout};
 pub use fake::Rook;
 
 /// Glance's key, in the format of `ceph auth print-key`. This key and the keys below belong to no real Ceph.
@@ -98,6 +99,25 @@ fn requests_pools_from_rook_and_keeps_them_on_deletion() {
         world.until("the operator has upgraded glance and cinder to the new monitors", moved).await;
         let conf = world.api::<ConfigMap>().get("ceph-etc").await.unwrap().data.unwrap();
         assert_eq!(conf["ceph.conf"], format!("[global]\nfsid = {FSID}\nmon_host = 10.0.0.2:6789,10.0.0.3:6789\n"));
+
+        // While glance is paused, osdpl changes the pools of other releases, but not that of glance.
+        let mut paused = spec;
+        paused["services"]["glance"]["releases"] = json!({"glance": {"paused": true}});
+        paused["features"]["storage"]["ceph"]["rook"]["pools"] =
+            json!({"images": {"replicas": 4}, "volumes": {"replicas": 2}});
+        world.apply(&paused).await;
+        let has_two =
+            |pool: Option<&DynamicObject>| pool.is_some_and(|pool| pool.data["spec"]["replicated"]["size"] == 2);
+        let changed = await_condition(rook.api("CephBlockPool"), "volumes", has_two);
+        with_timeout("osdpl changes the pool of volumes", changed).await.unwrap();
+        assert_eq!(rook.spec("CephBlockPool", "images").await, images);
+        assert_eq!(rook.spec("CephClient", "cinder").await["caps"]["osd"], osd);
+        paused["services"]["glance"]["releases"] = json!({"glance": {"paused": false}});
+        world.apply(&paused).await;
+        let has_four =
+            |pool: Option<&DynamicObject>| pool.is_some_and(|pool| pool.data["spec"]["replicated"]["size"] == 4);
+        let changed = await_condition(rook.api("CephBlockPool"), "images", has_four);
+        with_timeout("after the pause, osdpl changes the pool of images", changed).await.unwrap();
 
         world.delete().await;
         world.until_gone().await;

@@ -89,13 +89,14 @@ impl RookSettings {
         format!("rook-ceph-client-{user}")
     }
 
-    /// Returns the objects for the pools, file systems and users that osdpl requests from Rook for these consumers;
-    /// empty if the charts create the pools and users themselves.
-    pub fn manifests(&self, consumers: &BTreeSet<Consumer>) -> Vec<Manifest> {
+    /// Returns the objects for the pools, file systems and users that osdpl requests from Rook for the consumers in
+    /// `active`; empty if the charts create the pools and users themselves. `consumers` are all consumers of the cloud,
+    /// also those whose releases are paused, because a user's capabilities depend on them.
+    pub fn manifests(&self, consumers: &BTreeSet<Consumer>, active: &BTreeSet<Consumer>) -> Vec<Manifest> {
         if self.admin {
             return Vec::new();
         }
-        let pools = consumers.iter().map(|consumer| {
+        let pools = active.iter().map(|consumer| {
             let (name, pool) = (consumer.rook_pool(), self.pool(consumer.rook_pool()));
             let (kind, spec) = if *consumer == Consumer::Manila {
                 ("CephFilesystem", filesystem(&pool))
@@ -104,7 +105,7 @@ impl RookSettings {
             };
             Manifest { kind, name: name.to_owned(), spec }
         });
-        let users: BTreeSet<&str> = consumers.iter().map(|consumer| user(*consumer)).collect_set();
+        let users: BTreeSet<&str> = active.iter().map(|consumer| user(*consumer)).collect_set();
         let clients = users.into_iter().map(|name| Manifest {
             kind: "CephClient",
             name: name.to_owned(),

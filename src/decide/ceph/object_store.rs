@@ -18,7 +18,7 @@ use osdpl_core::observed::ReleaseKey;
 /// The helm release that registers Ceph's object store in Keystone.
 ///
 /// The release also runs the gateways, unless Rook or an external Ceph cluster runs them.
-const RELEASE: &str = "ceph-rgw";
+pub(crate) const RELEASE: &str = "ceph-rgw";
 /// The credential with which the gateways log in to Keystone: first its service, then its name in the catalogue.
 const CREDENTIAL: (&str, &str) = ("ceph_rgw", "identity");
 

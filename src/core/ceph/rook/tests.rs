@@ -9,7 +9,8 @@ fn rook() -> RookSettings {
 }
 
 fn spec(releases: &[&str], kind: &str, name: &str) -> Option<Value> {
-    let manifests = rook().manifests(&consumers(releases.iter().copied()));
+    let consumers = consumers(releases.iter().copied());
+    let manifests = rook().manifests(&consumers, &consumers);
     manifests.into_iter().find(|manifest| manifest.kind == kind && manifest.name == name).map(|manifest| manifest.spec)
 }
 
@@ -166,7 +167,8 @@ fn with_admin() -> RookSettings {
 fn reads_the_admin_key_only_on_request() {
     assert!(!rook().secrets().contains(MONITORS));
     assert_eq!(with_admin().secrets(), [MONITORS.to_owned()].into());
-    assert_eq!(with_admin().manifests(&consumers(["glance"].into_iter())), []);
+    let consumers = consumers(["glance"].into_iter());
+    assert_eq!(with_admin().manifests(&consumers, &consumers), []);
     let ceph = read(&with_admin(), None).unwrap();
     assert!(ceph.users.is_empty() && !format!("{ceph:?}").contains(KEY));
     let values = crate::ceph::variables(&ceph);
