@@ -186,7 +186,7 @@
 //! | record | the Secret in which helm stores one revision of a release |
 //! | release | one helm release; a service has one or more |
 //! | request | an object, chart or record that a plan asks for, so that the next snapshot contains it |
-//! | rollout | the replacement of data plane pods in batches, after approval |
+//! | rollout | the replacement of data plane pods (Open vSwitch, OVN, libvirt, nova-compute) in batches, after approval |
 //! | root cause | the last object in the chain of objects for which a component waits |
 //! | service | an OpenStack or infrastructure service of the catalogue |
 //! | snapshot | all data from which a pass makes its decision, read before the decision |

@@ -172,8 +172,8 @@ pub struct Release {
     /// The map's key is the `DaemonSet`'s name in the chart's overrides, without the prefix `<chart>_`: `ovs-agent` for
     /// `neutron_ovs-agent`.
     pub daemonsets: BTreeMap<String, DaemonSet>,
-    /// The names of the release's Jobs that are not helm hooks. The operator deletes these Jobs before an upgrade,
-    /// because Kubernetes refuses to change the pod template of a Job.
+    /// The names of the release's plain Jobs: the Jobs in the chart's manifest that are not helm hooks. The operator
+    /// deletes these Jobs before an upgrade, because Kubernetes refuses to change the pod template of a Job.
     pub plain_jobs: Vec<String>,
     /// The name of the `ConfigMap` in which a Job of the release records facts, such as the UUIDs of OpenStack objects
     /// that the Job created. The `ConfigMap` is in the release's namespace. Expressions read the facts as

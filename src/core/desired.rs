@@ -317,8 +317,8 @@ pub struct DesiredRelease {
     pub tests: BTreeMap<Component, String>,
     /// The number of Jobs that the chart renders with the release's values.
     pub jobs: usize,
-    /// The names of the chart's Jobs that are not helm hooks. osdpl deletes these Jobs before an upgrade, because
-    /// Kubernetes refuses to change the pod template of a Job.
+    /// The names of the chart's plain Jobs: the Jobs that are not helm hooks. osdpl deletes these Jobs before an
+    /// upgrade, because Kubernetes refuses to change the pod template of a Job.
     pub plain_jobs: Vec<String>,
     /// The time limit that helm gets for each hook, in seconds (helm's flag `--timeout`).
     pub timeout: u32,

@@ -1,5 +1,8 @@
 //! Decides about rollouts of the data plane: which outdated pods osdpl evicts in this pass, or why a rollout waits.
 //!
+//! The data plane consists of the DaemonSets on which instances and their networks depend: Open vSwitch, OVN, libvirt
+//! and nova-compute.
+//!
 //! Pure module (no I/O). The releases that `values/nodes.yaml` lists have DaemonSets with the update strategy
 //! `OnDelete`, so Kubernetes does not replace their outdated pods. osdpl evicts these pods, batch by batch. The status
 //! of the OpenStackDeployment stores the approvals, and the existing pods show the progress. So a restarted operator

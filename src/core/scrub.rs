@@ -46,7 +46,8 @@ const SHORTEST_INSIDE_BASE64: usize = 8;
 /// secrets that a program printed with line breaks in them. A shorter text may be an ordinary word.
 const SHORTEST_LINE: usize = 20;
 
-/// Removes secrets from texts: the secrets that it knows, and texts that have the shape of a secret.
+/// The scrubber, which removes secrets from logs and messages: the secrets that it knows, and texts that have the shape
+/// of a secret.
 #[derive(Clone, Default)]
 pub struct Scrubber {
     /// The texts to search for: every secret in every encoding, the longest text first.

@@ -95,6 +95,9 @@ const LOCAL_RECHECK: Duration = Duration::from_millis(250);
 
 /// The state that says whether this process is the active operator, and until when it may write. Clones share their
 /// state.
+///
+/// Kept so that each write can check the state without a request for the Lease. A restart loses the state: a new
+/// process may not write before it has taken the Lease itself.
 #[derive(Clone, Debug)]
 pub struct Leadership(watch::Sender<Option<Instant>>);
 
@@ -172,7 +175,11 @@ pub struct Elector {
     /// `<instance>`.
     identity: String,
     leadership: Leadership,
+    /// The Lease as this process last read or wrote it; `None` if it did not exist. Kept because each write must replace
+    /// exactly this version. A restart loses nothing: a new process reads the Lease before it writes.
     lease: Option<Lease>,
+    /// The content of the Lease, and the time for which it has not changed. Kept to measure when the Lease expires. A
+    /// restarted process measures from zero, so it may wait up to [`DURATION`] longer for the Lease.
     seen: Option<Seen>,
 }
 

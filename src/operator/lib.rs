@@ -1,7 +1,6 @@
 //! The operator: its passes, its watches and writes, the helm runner, the chart store, the webhook and the metrics.
 //!
-//! The documentation of the binary `osdpl` contains the glossary. In addition, the *scrubber* is the code that removes
-//! secrets from logs and messages.
+//! The documentation of the binary `osdpl` contains the glossary.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -61,6 +61,10 @@ fn parse_levels(text: &str) -> Result<Targets, ParseError> {
 #[derive(Clone)]
 pub struct Metrics(Arc<Inner>);
 
+/// The values of the metrics, and the result of the probe `/readyz`.
+///
+/// Kept until Prometheus or the kubelet asks for them. A restart sets the counters and the histogram to 0, as metrics
+/// systems expect; `/readyz` fails again until the operator has read the cluster's state.
 struct Inner {
     registry: Registry,
     passes: Counter,
@@ -78,6 +82,9 @@ struct Inner {
 
 /// The state of each cloud, by the name of its resource. When Prometheus reads the metrics, the operator computes the
 /// metrics of each cloud from its state.
+///
+/// Kept because only a pass determines the state, but Prometheus can ask at any time. After a restart, a cloud has no
+/// metrics until a pass has determined its state, or passes have failed for longer than a grace period.
 #[derive(Debug, Default)]
 struct Clouds(Mutex<BTreeMap<String, CloudState>>);
 

@@ -63,8 +63,8 @@ go_build=
 
 build() {
     command -v cargo >/dev/null || die "cargo is not on PATH; install Rust 1.91 or newer: https://rustup.rs"
-    # Debug builds take half the time of release builds. Both builds below select the whole workspace, as `make test`
-    # does. So cargo builds the dependencies only once, with the same features.
+    # Debug builds take half the time of release builds. Both builds below select the whole workspace, so they
+    # share the dependencies. With `-p cluster` alone, cargo would build some of them with other features.
     local cargo=(cargo build --locked --manifest-path "$root/Cargo.toml" --workspace)
     step "build osdpl, the cluster tool and the control plane: takes minutes the first time only"
     watched "cargo build --bin cluster" "$state/build.log" "${cargo[@]}" --bin cluster

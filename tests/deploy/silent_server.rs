@@ -86,7 +86,7 @@ fn list(items: &[serde_json::Value]) -> Answer {
     (200, list.to_string())
 }
 
-/// How the server of `serve_until` fails. The failure begins with one request and affects all later requests.
+/// The failure of the server of `serve_until`. The failure begins with one request and affects all later requests.
 #[derive(Clone, Copy)]
 enum Outage {
     /// The server does not respond, and keeps all connections open.

@@ -82,5 +82,5 @@ impl Drop for Instance<'_> {
     }
 }
 
-/// How long a test waits for something in the cloud that has no event.
+/// The time for which a test waits for something in the cloud that has no event.
 pub const PATIENCE: Duration = Duration::from_mins(10);

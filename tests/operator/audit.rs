@@ -135,14 +135,16 @@ fn plans_list_all_writes_from_install_to_deletion() {
         assert!(installed.contains(&namespace), "{installed:?}");
         assert_eq!(kinds(&installed), ["namespaces", "openstackdeployments", "secrets"].into(), "{installed:?}");
 
-        let began = now();
         spec = with_values(spec, "memcached", json!({"conf": {"memcached": {"memory": 300}}}));
+        let printed = world.printed_plan(&spec);
+        let began = now();
         world.apply(&spec).await;
         let is_upgraded = |cloud: &OpenStackDeployment| {
             (cloud.is_ready() && cloud.child("memcached").revision == Some(2)).then_some(())
         };
         world.until("memcached is upgraded", is_upgraded).await;
-        world.writes_what_it_plans(began, "day-2 change").await;
+        let changed = world.writes_what_it_plans(began, "day-2 change").await;
+        assert_eq!(changed, printed, "osdpl plan must list the writes of the day-2 change");
 
         check_cleanup(world, &spec, &elsewhere).await;
 

@@ -18,7 +18,8 @@ use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
 use crate::nova::{ApiRequest, Nova};
 
-/// How the fake API of a Service responds to requests: normally, with status 503 (`Unavailable`), or never (`Silent`).
+/// The behaviour of the fake API of a Service: it responds to requests normally, with status 503 (`Unavailable`), or
+/// never (`Silent`).
 #[derive(Clone, Copy, PartialEq)]
 pub enum Behaviour {
     Normal,
@@ -37,8 +38,8 @@ pub struct FakeApis {
 }
 
 struct Shared {
-    /// How the fake API of each Service responds. The key is the name of the Service. A Service that is not in this map
-    /// responds normally.
+    /// The behaviour of the fake API of each Service. The key is the name of the Service. The API of a Service that is
+    /// not in this map responds normally.
     behaviours: Mutex<BTreeMap<String, Behaviour>>,
     /// The service types in the fake Keystone's catalogue, such as `image`.
     types: Mutex<Vec<&'static str>>,

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::canaries::collect::TOKEN;
 use api::{ApiResponse, HOST, OK, TASK, fault, find};
 
-/// How a live migration that osdpl requests ends.
+/// The outcome of a live migration that osdpl requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum MigrationOutcome {
     /// Nova completes the migration before it responds to the request.

@@ -32,7 +32,7 @@ pub struct Pod<'a, F> {
     setup: F,
     world: &'a World,
     restarts: Cell<usize>,
-    /// How often the liveness probe has succeeded.
+    /// The number of liveness probes that have succeeded.
     probes: Cell<usize>,
 }
 

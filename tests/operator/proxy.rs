@@ -49,8 +49,8 @@ pub struct Proxy {
     server: JoinHandle<()>,
 }
 
-/// What a rule knows about a request. The text of this value (`Display`) consists of the client, the method and the
-/// path.
+/// The properties of a request from which a rule determines the answer. The text of this value (`Display`) consists of
+/// the client, the method and the path.
 #[derive(Clone)]
 pub struct Request {
     pub method: Method,
@@ -61,7 +61,7 @@ pub struct Request {
     pub connection: u64,
 }
 
-/// What the proxy does with a request.
+/// The reaction of the proxy to a request.
 pub enum Answer {
     /// Forwards the request, and delivers the response.
     Forward,

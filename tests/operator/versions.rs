@@ -64,7 +64,7 @@ impl Version {
 /// The content of a Secret.
 type Data = Option<BTreeMap<String, ByteString>>;
 
-/// What an update of the operator must not change.
+/// The state of a cloud that an update of the operator must not change.
 #[derive(Debug, PartialEq)]
 struct Kept {
     /// The number of helm processes so far.

@@ -24,7 +24,7 @@ struct Content {
 pub(super) struct Step {
     /// The name by which other steps need this step.
     pub name: String,
-    /// What the step does, for people.
+    /// The description of the step for people, such as `create a volume`.
     pub title: String,
     /// The types of the API in Keystone's service catalogue. The first type that the cloud has is used.
     pub service: Vec<String>,

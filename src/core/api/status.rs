@@ -283,7 +283,7 @@ pub mod condition {
     /// The cloud is available and matches the spec.
     pub const READY: &str = "Ready";
     /// The operator is working towards the desired state.
-    pub const PROGRESSING: &str = "Progressing";
+    pub(crate) const PROGRESSING: &str = "Progressing";
     /// Something in the cloud does not work, for example because a release failed or a component is not available.
     pub const DEGRADED: &str = "Degraded";
     /// The spec has `paused` set, so the operator installs, upgrades and uninstalls nothing.
@@ -309,7 +309,7 @@ pub mod reason {
     /// The operator is installing or changing releases.
     pub const RELEASES: &str = "ReleasesInProgress";
     /// All releases are in sync, but some of their workloads are not available yet.
-    pub const WORKLOADS: &str = "WorkloadsNotReady";
+    pub(crate) const WORKLOADS: &str = "WorkloadsNotReady";
     /// helm failed for a release, or the operator can't continue with a release, for example because a hook keeps
     /// failing.
     pub const FAILED: &str = "ReleaseFailed";
@@ -342,29 +342,29 @@ pub mod reason {
     /// A Secret, `ConfigMap` or other input of a release is missing or can't be read.
     pub const INPUTS: &str = "InputsMissing";
     /// The API server rejects a request of the operator, or does not respond. The operator retries.
-    pub const FAILING: &str = "ReconcileError";
+    pub(crate) const FAILING: &str = "ReconcileError";
     /// Someone edited or deleted objects of a release without helm.
     pub const DRIFTED: &str = "Drifted";
     /// The operator must not change a release or a CRD. Either someone else owns it, or someone changed the release
     /// with helm after osdpl's last change.
     pub const FOREIGN: &str = "ForeignRelease";
     /// The Secret that describes Ceph does not exist or can't be read.
-    pub const CEPH_SECRET: &str = "SecretUnavailable";
+    pub(crate) const CEPH_SECRET: &str = "SecretUnavailable";
     /// The Secret that describes Ceph is incomplete or malformed.
-    pub const CEPH_INVALID: &str = "SecretInvalid";
+    pub(crate) const CEPH_INVALID: &str = "SecretInvalid";
     /// The operator can't write an object that the cloud needs to use Ceph, because someone else has created an object
     /// of this name.
-    pub const CEPH_OCCUPIED: &str = "ObjectConflict";
+    pub(crate) const CEPH_OCCUPIED: &str = "ObjectConflict";
     /// The spec declares another Ceph cluster than the one that contains the cloud's data.
     pub const CEPH_ANOTHER: &str = "CephClusterChanged";
     /// Rook has not created an object that the cloud needs, or reports a problem.
     pub const CEPH_ROOK: &str = "RookPending";
     /// The operator is recreating pods of the data plane.
-    pub const ROLLING: &str = "RolloutInProgress";
+    pub(crate) const ROLLING: &str = "RolloutInProgress";
     /// A pod with the newest pod template does not become ready, so the operator recreates no more pods.
     pub const ROLLOUT_STOPPED: &str = "RolloutStopped";
     /// There is nothing to explain about the condition, for example because there is no problem.
-    pub const NONE: &str = "AsExpected";
+    pub(crate) const NONE: &str = "AsExpected";
 }
 
 /// Returns the schema of a list of Kubernetes' conditions (`meta/v1.Condition`). The schema is written by hand, because

@@ -20,6 +20,8 @@ use osdpl_values::yaml;
 use osdpl_values::{Path, Values};
 
 /// The key trees of all charts, by the chart's name. osdpl parses a tree on first use.
+///
+/// The key tree of a chart contains the keys of its `values.yaml`, and the keys that its templates read.
 #[derive(Debug, Default)]
 pub struct Keys {
     charts: BTreeMap<String, Chart>,

@@ -164,7 +164,7 @@ pub fn delete_service(id: &str) -> Call<()> {
     Call::act(Api::Compute, HttpMethod::Delete, format!("/v2.1/os-services/{}", encode(id)), None)
 }
 
-/// An instance (a virtual machine).
+/// An instance: a virtual machine that Nova runs.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Server {
     /// The instance's UUID.

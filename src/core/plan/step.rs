@@ -73,9 +73,9 @@ pub enum Action {
         /// Whether helm runs no hooks (`--no-hooks`).
         skip_hooks: bool,
     },
-    /// Unlock the release, so that helm accepts the next operation: mark the pending record of the interrupted
-    /// operation as failed. But if osdpl must repeat an install with its pre-install hooks, delete the record instead:
-    /// with a failed record, helm would run an upgrade, without these hooks.
+    /// Unlock the release after the helm process that wrote the pending record has died: mark the record as failed,
+    /// because helm would otherwise refuse every upgrade. But if osdpl must repeat an install with its pre-install
+    /// hooks, delete the record instead: with a failed record, helm would run an upgrade, without these hooks.
     Unlock,
     /// Remove osdpl's labels from the release's records, so that osdpl no longer manages the release.
     Unmanage,

@@ -57,8 +57,8 @@ impl Status {
         }
     }
 
-    /// Whether helm refuses to upgrade a release whose newest revision has this status, with the error "another
-    /// operation is in progress".
+    /// Whether a record with this status is pending. helm refuses to upgrade a release whose newest record is pending,
+    /// with the error "another operation is in progress".
     pub fn is_pending(self) -> bool {
         matches!(self, Self::PendingInstall | Self::PendingUpgrade | Self::PendingRollback)
     }

@@ -38,6 +38,9 @@ struct Shared {
     pull: Arc<dyn Pull>,
     retry: Duration,
     pulls: Semaphore,
+    /// The state of each chart that was requested. Kept so that a pass gets a chart without reading its files again, and
+    /// so that the store repeats a failed pull only after the delay `retry`. After a restart, the store reads the charts
+    /// again from the folder or the cache, and repeats a failed pull at once.
     chart_states: Mutex<HashMap<ChartRequest, Arc<tokio::sync::Mutex<ChartState>>>>,
 }
 

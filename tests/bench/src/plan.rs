@@ -23,7 +23,7 @@ const MANY: usize = 1000;
 const ROUNDS: usize = 9;
 const GOAL: Duration = Duration::from_millis(5);
 
-/// How long each step of one reconcile pass took.
+/// The duration of each step of one reconcile pass.
 #[derive(Clone, Copy, Default)]
 struct Times {
     load: Duration,

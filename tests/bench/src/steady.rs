@@ -14,7 +14,7 @@ use crate::cloud::{Cloud, SYSTEM};
 use crate::cpu;
 use crate::operator::{self, Operator};
 
-/// How many times the benchmark changes one key of the values.
+/// The number of times that the benchmark changes one key of the values.
 const CHANGES: u32 = 5;
 
 /// The measurements of the operator on an installed cloud.

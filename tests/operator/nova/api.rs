@@ -1,4 +1,4 @@
-//! How the fake APIs of Nova and Neutron respond to each request.
+//! Computes the responses of the fake APIs of Nova and Neutron.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! How the fake APIs of Keystone, Neutron, Nova and Glance respond to the program octavia-prerequisites.
+//! Computes the responses of the fake APIs of Keystone, Neutron, Nova and Glance to the program octavia-prerequisites.
 
 use serde_json::{Value, json};
 

@@ -24,7 +24,7 @@ pub const NAME: &str = "octavia-prerequisites";
 /// The key of the node label that selects nodes for Octavia's pods; its value is the test's namespace.
 pub const LABEL: &str = "openstack-load-balancers";
 
-/// What the program works with: the Kubernetes objects of the release octavia, and fake APIs of OpenStack.
+/// The environment of the program: the Kubernetes objects of the release octavia, and fake APIs of OpenStack.
 pub struct Fixture<'a> {
     pub world: &'a World,
     pub openstack: OpenStack,

@@ -17,7 +17,7 @@ const MEMORY_TOLERANCE: f64 = 5.0;
 /// 0, because connections to the API server come and go.
 const FILE_TOLERANCE: f64 = 2.0;
 
-/// What the kernel reports about the operator's process at one time. Memory is in KiB.
+/// The kernel's figures about the operator's process at one time. Memory is in KiB.
 #[derive(Clone, Copy, Default)]
 struct Sample {
     seconds: f64,

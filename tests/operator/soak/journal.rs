@@ -9,13 +9,13 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use crate::world::{World, now, with_timeout};
 
-/// How long the operator and helm must write nothing before a change counts as settled. The change does not explain
-/// later writes.
+/// The time for which the operator and helm must write nothing before a change counts as settled. The change does not
+/// explain later writes.
 const QUIET: SignedDuration = SignedDuration::from_secs(5);
 
 /// A change that the test makes.
 pub struct Cause {
-    /// What the test changes, such as `rotate Glance's key`.
+    /// The description of the change, such as `rotate Glance's key`.
     pub what: String,
     /// The release that helm must upgrade exactly once; `None` if the change must start no helm process.
     pub upgrades: Option<&'static str>,

@@ -35,8 +35,8 @@ impl Phase {
 /// phase.
 pub type Points = [Option<Point>; 3];
 
-/// How the objects in a namespace differ from those that the test expects: the missing objects, the leftover objects,
-/// and all retained objects. The last are `None` if they are as expected.
+/// The difference between the objects in a namespace and those that the test expects: the missing objects, the leftover
+/// objects, and all retained objects. The last are `None` if they are as expected.
 type Difference = (Vec<Object>, Vec<Object>, Option<BTreeMap<String, Option<String>>>);
 
 /// The life of one cloud in its own namespace, from the install to the deletion.

@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::world::{World, with_timeout};
 
-/// What the test compares of a Secret: its uid and data.
+/// The parts of a Secret that the test compares: its uid and data.
 type Content = (Option<String>, BTreeMap<String, ByteString>);
 
 /// Watches the Secrets with passwords or keys in the namespace of a test, and writes keys in place of Jobs.

@@ -14,6 +14,9 @@ use crate::release::NO_SPLIT;
 use osdpl_values::{CollectSorted, Values, canonical, digest, get};
 
 /// The way in which a chart splits the `DaemonSets` of a release by node, according to the values of the release.
+///
+/// A chart splits a `DaemonSet` if it creates several `DaemonSets` instead of one, because some values differ between
+/// nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeSplit {
     /// The digest of the labels and host names by which the chart splits the `DaemonSets`, as 16 hexadecimal digits;

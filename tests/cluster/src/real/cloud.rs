@@ -33,7 +33,7 @@ pub struct Sources {
     /// The cloud to install.
     #[arg(long, value_name = "FILE", default_value = "deploy/samples/real.yaml")]
     sample: PathBuf,
-    /// How long to wait until the cloud is Ready, such as 40m.
+    /// The maximum time to wait until the cloud is Ready, such as 40m.
     #[arg(long, value_name = "SPAN", default_value = "40m")]
     timeout: String,
 }

@@ -31,7 +31,7 @@ pub(crate) enum Request {
 
 type Answer = Result<(), String>;
 
-/// How long the supervisor waits for the request of a connected client.
+/// The time for which the supervisor waits for the request of a connected client.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Responds to requests, one after the other, until the supervisor must stop.

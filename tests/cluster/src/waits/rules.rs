@@ -36,16 +36,16 @@ pub struct Rule {
     /// The rule matches only pods with all these labels.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// How the pod misbehaves: `hang`, `creating`, `image-pull-error`, `crash-loop`, `fail` or `fail-once`.
+    /// The fault of the pod: `hang`, `creating`, `image-pull-error`, `crash-loop`, `fail` or `fail-once`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behaviour: Option<String>,
-    /// How long the pod runs before it is Ready or completes, such as `1.5s`.
+    /// The time for which the pod runs before it is Ready or completes, such as `1.5s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
     /// The time between restarts of a failing container, such as `1.5s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_delay: Option<String>,
-    /// How long the pod continues to exist after a client has deleted it, such as `1.5s`.
+    /// The time for which the pod continues to exist after a client has deleted it, such as `1.5s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub termination_delay: Option<String>,
     /// The exit code of a failing container.
