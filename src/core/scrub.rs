@@ -52,9 +52,9 @@ const SHORTEST_LINE: usize = 20;
 pub struct Scrubber {
     /// The texts to search for: every secret in every encoding, the longest text first.
     forms: Vec<String>,
-    /// The texts in `forms` without their line breaks, if at least `SHORTEST_LINE` bytes remain. With these texts, the
-    /// scrubber finds secrets that a program printed in several lines: base64 often has lines of 64 or 76 characters,
-    /// and the lines of a key may be indented.
+    /// The texts in `forms` that contain line breaks, without these line breaks, if at least `SHORTEST_LINE` bytes
+    /// remain. With these texts, the scrubber finds secrets that a program printed with other line breaks: the lines of
+    /// a key may be indented.
     joined: Vec<String>,
 }
 
@@ -85,10 +85,11 @@ impl Scrubber {
     /// [`Scrubber::new`] is generic, so the compiler may generate its code several times. The code of this function
     /// exists only once.
     fn from_forms(all: BTreeSet<String>) -> Self {
+        let joined = all.iter().map(|form| join_lines(form).0);
+        let joined = joined.filter(|form| form.len() >= SHORTEST_LINE && !all.contains(form)).collect_set();
         let mut forms: Vec<String> = all.into_iter().filter(|form| form.len() >= MIN_SECRET_LENGTH).collect();
         forms.sort_by(|left, right| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
-        let long = forms.iter().map(|form| join_lines(form).0).filter(|form| form.len() >= SHORTEST_LINE);
-        Self { joined: long.collect_set().into_iter().collect(), forms }
+        Self { joined: joined.into_iter().collect(), forms }
     }
 
     /// Returns the text with [`REDACTED`] in place of all known secrets and of texts that have the shape of a secret.
@@ -122,7 +123,9 @@ impl Scrubber {
             at + before.checked_sub(1).map_or(0, |last| removed[last].1)
         };
         let mut found = Vec::new();
-        for form in &self.joined {
+        // Base64 often has lines of 64 or 76 characters, so also search for the texts without line breaks.
+        let long = self.forms.iter().take_while(|form| form.len() >= SHORTEST_LINE);
+        for form in self.joined.iter().chain(long) {
             let matches = joined.match_indices(form.as_str());
             found.extend(matches.map(|(start, form)| (offset(start), offset(start + form.len() - 1) + 1)));
         }
@@ -213,14 +216,27 @@ fn key_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Returns the length in bytes of the longest suffix of `left` that is a prefix of `right`; `None` if there is none.
+///
+/// Uses the algorithm of Knuth, Morris and Pratt, whose time is linear even if the texts repeat themselves.
 fn overlap(left: &str, right: &str) -> Option<usize> {
     let longest = left.len().min(right.len());
-    let fits = |length: &usize| {
-        right.is_char_boundary(*length)
-            && left.is_char_boundary(left.len() - length)
-            && left[left.len() - length..] == right[..*length]
+    let (suffix, prefix) = (&left.as_bytes()[left.len() - longest..], &right.as_bytes()[..longest]);
+    // For each length of a prefix, the length of the longest shorter prefix that is also the end of this prefix.
+    let mut shorter = vec![0; longest + 1];
+    let next = |shorter: &[usize], mut matched: usize, letter: u8| {
+        while matched == longest || prefix[matched] != letter {
+            if matched == 0 {
+                return 0;
+            }
+            matched = shorter[matched];
+        }
+        matched + 1
     };
-    (1..=longest).rev().find(fits)
+    for length in 1..longest {
+        shorter[length + 1] = next(&shorter, shorter[length], prefix[length]);
+    }
+    let matched = suffix.iter().fold(0, |matched, letter| next(&shorter, matched, *letter));
+    (matched > 0).then_some(matched)
 }
 
 /// Returns the secret in every encoding in which a program could print it: plain, base64, percent-encoded, and escaped

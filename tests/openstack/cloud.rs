@@ -1,9 +1,11 @@
 //! The cloud of the current kubeconfig.
 
+use std::collections::BTreeMap;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cluster::output_with_input;
+use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 /// The pod with OpenStack's client (`features.client`).
@@ -105,12 +107,27 @@ impl Cloud {
     }
 
     /// Returns the uid of each pod that belongs to a workload, by the pod's name. Pods of Jobs are not part of it.
-    pub fn pods(&self) -> std::collections::BTreeMap<String, String> {
+    pub fn pods(&self) -> BTreeMap<String, String> {
         let all = self.get(&["pods"]);
         let of_job = |pod: &Value| pod["metadata"]["ownerReferences"][0]["kind"] == "Job";
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let items = all["items"].as_array().unwrap().iter().filter(|pod| !of_job(pod));
         items.map(|pod| (text(&pod["metadata"]["name"]), text(&pod["metadata"]["uid"]))).collect()
+    }
+
+    /// Returns the longest time that a pod needed from its creation until it was ready. Leaves out the pods in `before`.
+    pub fn slowest_start(&self, before: &BTreeMap<String, String>) -> Duration {
+        let all = self.get(&["pods"]);
+        let time = |value: &Value| -> Option<Timestamp> { value.as_str()?.parse().ok() };
+        let start = |pod: &Value| {
+            let conditions = pod["status"]["conditions"].as_array()?;
+            let ready = conditions.iter().find(|one| one["type"] == "Ready" && one["status"] == "True")?;
+            let seconds =
+                time(&ready["lastTransitionTime"])?.duration_since(time(&pod["metadata"]["creationTimestamp"])?);
+            Duration::try_from(seconds).ok()
+        };
+        let is_new = |pod: &&Value| !before.values().any(|uid| pod["metadata"]["uid"] == **uid);
+        all["items"].as_array().unwrap().iter().filter(is_new).filter_map(start).max().unwrap_or_default()
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::cloud::Cloud;
 use crate::instance::{Instance, PATIENCE};
-use crate::probe::Probes;
+use crate::probe::{INSTANCE, Probes};
 
 #[test]
 #[ignore = "needs a real cloud: make test-real"]
@@ -35,7 +35,7 @@ fn cloud_recovers_from_the_death_of_database_and_broker() {
         cloud.until_ready();
         println!("  {what} was killed; the cloud is Ready after {:.0?}", begin.elapsed());
         let reports = probes.stop();
-        let lost = reports.iter().find(|report| report.name == "the instance").map(|report| report.failures);
+        let lost = reports.iter().find(|report| report.name == INSTANCE).map(|report| report.failures);
         assert_eq!(lost, Some(0), "the instance must not notice the death of {what}");
         instance.check();
     }

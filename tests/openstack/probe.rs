@@ -29,6 +29,9 @@ const REQUESTS: [(&str, &str); 7] = [
     ("key-manager", "/v1/secrets"),
 ];
 
+/// The name of the probe of an instance.
+pub const INSTANCE: &str = "the instance";
+
 /// The requests to one URL.
 struct Probe {
     name: String,
@@ -41,7 +44,7 @@ pub struct Report {
     pub name: String,
     pub requests: usize,
     pub failures: usize,
-    /// The longest time between two successful responses, if a request between the two failed.
+    /// The longest time without a successful response in which a request failed.
     pub longest_gap: Duration,
 }
 
@@ -61,7 +64,7 @@ impl Probes {
             urls.extend(path.map(|path| (service.to_owned(), format!("{}{path}", url.trim_end_matches('/')))));
         }
         assert!(urls.len() >= 5, "the cloud has too few APIs: {output}");
-        urls.extend(instance.map(|url| ("the instance".to_owned(), url.to_owned())));
+        urls.extend(instance.map(|url| (INSTANCE.to_owned(), url.to_owned())));
         Self(urls.into_iter().map(|(name, url)| Probe::start(cloud, name, &url, token)).collect())
     }
 
@@ -114,6 +117,9 @@ fn read(name: String, lines: impl Iterator<Item = String>) -> Report {
             report.failures += 1;
             has_failed = true;
         }
+    }
+    if has_failed {
+        report.longest_gap = report.longest_gap.max(last.elapsed());
     }
     report
 }

@@ -153,3 +153,12 @@ proptest! {
         let _ = (scrubber.scrub(&text), scrubber.scrub_beginning(&text), scrubber.scrub_end(&text));
     }
 }
+
+#[test]
+fn removes_the_longest_part_of_a_repetitive_secret() {
+    let scrubber = Scrubber::new(["xyxyxyxz"]);
+    assert_eq!(scrubber.scrub_beginning("log: xyxyxyxyxyx"), "log: xyxy");
+    assert_eq!(scrubber.scrub_end("xyxyxz end xyxyx"), " end xyxyx");
+    assert_eq!(scrubber.scrub_end("yxyx"), "yxyx");
+    assert_eq!(scrubber.scrub_beginning(""), "");
+}
