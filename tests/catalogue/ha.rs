@@ -74,12 +74,20 @@ fn selected_console_has_three_replicas_and_a_budget() {
 #[test]
 fn rollouts_keep_the_only_pod_until_the_new_one_is_ready() {
     let path = "pod.lifecycle.upgrades.deployments.rolling_update.max_unavailable";
+    let images = |backend: &str| json!({"images": {"backends": [{"type": backend}]}});
     for (change, release, waits) in [
         (json!({}), "nova", true),
         (json!({"features": {"compute": {"console": "serial"}}}), "nova", true),
         (json!({"features": {"compute": {"console": "spice"}}}), "nova", false),
         (json!({"features": {"compute": {"console": "spice"}}}), "keystone", true),
         (json!({"presets": ["core", "ha"]}), "keystone", false),
+        (json!({}), "cinder", true),
+        (json!({}), "glance", false),
+        (json!({"presets": ["core", "single"]}), "glance", true),
+        (json!({"features": {"storage": {"backend": "local"}}}), "glance", true),
+        (json!({"presets": ["core", "single"], "features": images("cinder")}), "glance", false),
+        (json!({"presets": ["core", "single"], "features": images("pvc")}), "glance", true),
+        (json!({"features": images("pvc")}), "glance", false),
     ] {
         let desired = resolved(catalogue(), &base_spec(&change));
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{change}");
