@@ -1,9 +1,10 @@
 //! Checks the dedicated RabbitMQ brokers of services (`features.messaging.dedicated`). They must not change the values
 //! of the shared broker.
 
+use osdpl_core::desired::Facts;
 use serde_json::{Value, json};
 
-use crate::clouds::{at, catalogue, refusals, resolved};
+use crate::clouds::{at, catalogue, refusals, resolved, resolved_from};
 
 fn spec(change: Value) -> Value {
     let mut spec = json!({"openstackRelease": "2026.1", "presets": ["compute"]});
@@ -93,4 +94,19 @@ fn refuses_dedicated_brokers_without_a_shared_one() {
     let prefix = "spec.features.messaging.dedicated: dedicated brokers";
     assert!(refused(outside).contains("spec.features.messaging.dedicated: rabbitmq is external"));
     assert!(refused(json!({"rabbitmq": {"enabled": false}})).contains(prefix));
+}
+
+/// ceilometer has one option for the type of queues, but reads notifications from virtual hosts of services with quorum
+/// queues and of services without them. The broker refuses to declare a queue with another type.
+#[test]
+fn ceilometer_declares_queues_of_each_service_type() {
+    let baselines = [("keystone".to_owned(), 0), ("nova".to_owned(), 1)].into();
+    let facts = Facts { helm_major: 4, baselines, ..Facts::default() };
+    let services = json!({"ceilometer": {"enabled": true}});
+    let desired = resolved_from(catalogue(), &spec(json!({"services": services})), facts);
+    let urls = "conf.ceilometer.notification.messaging_urls.values";
+    let urls = at(&desired.releases["ceilometer"].values, urls).unwrap().as_array().unwrap();
+    for end in ["/keystone?rabbit_quorum_queue=false", "/nova-quorum?rabbit_quorum_queue=true"] {
+        assert!(urls.iter().any(|url| url.as_str().unwrap().ends_with(end)), "{end}: {urls:?}");
+    }
 }

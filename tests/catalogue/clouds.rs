@@ -119,7 +119,8 @@ pub fn resolved_reading(catalog: &Catalog, spec: &Value, name: &str, key: &str, 
     resolved_from(catalog, spec, Facts { helm_major: 4, secrets, ..Facts::default() })
 }
 
-fn resolved_from(catalog: &Catalog, spec: &Value, mut facts: Facts) -> Desired {
+/// Resolves a spec with these facts, and with a placeholder for each credential.
+pub fn resolved_from(catalog: &Catalog, spec: &Value, mut facts: Facts) -> Desired {
     let spec: OpenStackDeploymentSpec = serde_json::from_value(spec.clone()).unwrap();
     let selection = select("cloud", "openstack", &spec, catalog);
     for (service, name) in credentials::list_needed_credentials(catalog, &selection).into_keys() {

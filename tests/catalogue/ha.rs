@@ -1,4 +1,5 @@
-//! Checks how many replicas the preset `ha` sets, and which services it leaves at one replica.
+//! Checks how many replicas the preset `ha` sets, which services it leaves at one replica, and how rollouts replace the
+//! only pod of a service.
 
 use serde_json::{Value, json};
 
@@ -65,5 +66,32 @@ fn selected_console_has_three_replicas_and_a_budget() {
         let budget = at(values, "extraObjects.disruption_budget_novncproxy").unwrap();
         assert_eq!(budget["metadata"]["name"], format!("nova-{console}proxy"));
         assert_eq!(budget["spec"]["selector"]["matchLabels"]["component"], format!("{console}-proxy"));
+    }
+}
+
+/// Without the preset `ha`, an API has one pod. A rollout must start the new pod before it ends the old one, if both fit
+/// on one node.
+#[test]
+fn rollouts_keep_the_only_pod_until_the_new_one_is_ready() {
+    let path = "pod.lifecycle.upgrades.deployments.rolling_update.max_unavailable";
+    let images = |backend: &str| json!({"images": {"backends": [{"type": backend}]}});
+    for (change, release, waits) in [
+        (json!({}), "nova", true),
+        (json!({"features": {"compute": {"console": "serial"}}}), "nova", true),
+        (json!({"features": {"compute": {"console": "spice"}}}), "nova", false),
+        (json!({"features": {"compute": {"console": "spice"}}}), "keystone", true),
+        (json!({"presets": ["core", "ha"]}), "keystone", false),
+        (json!({}), "cinder", true),
+        (json!({}), "glance", false),
+        (json!({"presets": ["core", "single"]}), "glance", true),
+        (json!({"features": {"storage": {"backend": "local"}}}), "glance", true),
+        (json!({"presets": ["core", "single"], "features": images("cinder")}), "glance", false),
+        (json!({"presets": ["core", "single"], "features": images("pvc")}), "glance", true),
+        (json!({"features": images("pvc")}), "glance", false),
+    ] {
+        let desired = resolved(catalogue(), &base_spec(&change));
+        assert_eq!(refusals(&desired), Vec::<String>::new(), "{change}");
+        let found = at(&desired.releases[release].values, path);
+        assert_eq!(found, waits.then(|| json!(0)).as_ref(), "{change}: {release}");
     }
 }

@@ -218,6 +218,6 @@ fn warns_of_many_servers_with_one_database() {
     outside["services"]["mariadb"] =
         json!({"external": {"host": "db.example.org"}, "credentials": {"root": {"name": "db", "key": "password"}}});
     let outside = findings(&outside);
-    let expected = "spec.services.mariadb.external: with the preset `medium` the services open up to 6675 connections";
+    let expected = "spec.services.mariadb.external: with the preset `medium` the services open up to 6795 connections";
     assert!(outside.iter().any(|finding| finding.starts_with(expected)), "{outside:?}");
 }

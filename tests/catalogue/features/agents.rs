@@ -1,4 +1,5 @@
-//! Checks in which clouds Neutron's chart deploys RPC servers for Neutron's agents, and which firewall trunk ports use.
+//! Checks in which clouds Neutron's chart deploys RPC servers for Neutron's agents, which processes run beside Neutron's
+//! API, and which firewall trunk ports use.
 
 use serde_json::json;
 
@@ -24,6 +25,20 @@ fn agents_with_ovn_use_rpc_servers() {
         assert_eq!(at(values, "manifests.deployment_rpc_server"), Some(&json!(is_there)), "{features}");
         let budget = at(values, "extraObjects.disruption_budget_rpc_server");
         assert_eq!(budget.is_some(), is_there, "{features}");
+    }
+}
+
+/// Neutron's API under uWSGI runs no periodic tasks, so other processes must, with either backend. The chart has the
+/// template from which `extraObjects` renders their pods.
+#[test]
+fn periodic_tasks_run_beside_the_api() {
+    for backend in ["ovs", "ovn"] {
+        let features = json!({"network": {"backend": backend}});
+        let desired = resolved(catalogue(), &base_spec(&json!({"presets": ["core"], "features": features})));
+        let workers = at(&desired.releases["neutron"].values, "extraObjects.workers").and_then(|text| text.as_str());
+        for part in ["/deployment-rpc_server.yaml", "\"periodic-workers\"", "\"ovn-maintenance-worker\""] {
+            assert!(workers.unwrap().contains(part), "{backend}: {part}");
+        }
     }
 }
 

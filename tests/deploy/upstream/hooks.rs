@@ -68,7 +68,10 @@ fn hooks(documents: &[Value]) -> BTreeMap<String, Value> {
 #[ignore = "needs OpenStack-Helm's charts: CHARTS=DIR cargo test --test deploy upstream -- --include-ignored"]
 fn hooks_are_independent_of_unread_values() {
     let catalog = shipped();
-    let desired = resolved(&catalog, &base_spec(&json!({"services": {"barbican": {"enabled": true}}})));
+    let on = json!({"enabled": true});
+    let services = json!({"barbican": on, "octavia": on, "designate": on});
+    let features = json!({"loadBalancer": {"providers": ["amphora"]}});
+    let desired = resolved(&catalog, &base_spec(&json!({"services": services, "features": features})));
     for (name, paths) in &catalog.unread_by_hooks {
         let release = &desired.releases[name];
         let chart = render::found(&release.chart).unwrap();

@@ -8,6 +8,9 @@ and the Secret see the same random value).
 {{- $shape := tpl (.Files.Get "shape.yaml") . | fromYaml -}}
 {{- if hasKey $shape "Error" -}}{{- fail (printf "shape.yaml of chart %s: %s" .Chart.Name $shape.Error) -}}{{- end -}}
 {{- $scope := dict "root" . "shape" $shape "app" .Chart.Name "prefix" (default .Chart.Name $shape.prefix) "conf" (deepCopy (default dict .Values.conf)) -}}
+{{- $workloads := list -}}
+{{- range $shape.workloads -}}{{- if not .file -}}{{- $workloads = append $workloads . -}}{{- end -}}{{- end -}}
+{{- $_ := set $shape "workloads" $workloads -}}
 {{- include "stand-in.config" $scope -}}
 {{- include "stand-in.secrets" $scope -}}
 {{- include "stand-in.accounts" $scope -}}
@@ -20,6 +23,22 @@ and the Secret see the same random value).
 ---
 {{ tpl (kindIs "string" $extra | ternary $extra (toYaml $extra)) $ }}
 {{- end }}
+{{- end -}}
+
+{{/* stand-in.file renders one workload with its account, for a workload with `file: true` in the shape. As in upstream,
+the workload has a template of its own, which values can include again. (list root name) */}}
+{{- define "stand-in.file" -}}
+{{- $root := index . 0 -}}{{- $name := index . 1 -}}
+{{- $shape := tpl ($root.Files.Get "shape.yaml") $root | fromYaml -}}
+{{- range $workload := $shape.workloads -}}
+{{- if eq $workload.name $name -}}
+{{- $one := set (pick $shape "etc" "bin" "secrets") "workloads" (list $workload) -}}
+{{- $scope := dict "root" $root "shape" $one "app" $root.Chart.Name "conf" (deepCopy $root.Values.conf) -}}
+{{- $_ := include "stand-in.config" $scope -}}
+{{- include "stand-in.accounts" $scope -}}
+{{- include "stand-in.workloads" $scope -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* stand-in.at looks up the value at a dotted path. It renders {"v": …} as JSON, or {} if the path does not exist.
