@@ -149,12 +149,15 @@ fn provider_networks_and_sriov_reach_their_agents() {
 #[test]
 fn extensions_add_plugins_and_agents() {
     let with = |backend: &str, extensions: &[&str]| json!({"network": {"backend": backend, "extensions": extensions, "dns": {"domain": "cloud.example.org"}}});
+    let provider =
+        |driver: &str| json!(format!("VPN:strongswan:neutron_vpnaas.services.vpn.service_drivers.{driver}:default"));
     let bgp = json!({"network": {"extensions": ["dynamicRouting"], "bgpRouterId": "10.0.0.1"}});
     sets(&[
         (
             with("ovs", &["trunk", "qos", "portForwarding", "vpnaas"]),
             &[
                 ("neutron", "conf.neutron.DEFAULT.service_plugins", json!("router,trunk,qos,port_forwarding,vpnaas")),
+                ("neutron", "conf.neutron.service_providers.service_provider", provider("ipsec.IPsecVPNDriver")),
                 ("neutron", "conf.plugins.ml2_conf.ml2.extension_drivers", json!("port_security,qos,dns")),
                 ("neutron", "conf.plugins.openvswitch_agent.agent.extensions", json!("qos")),
                 ("neutron", "conf.l3_agent.agent.extensions", json!("port_forwarding,vpnaas")),
@@ -165,6 +168,7 @@ fn extensions_add_plugins_and_agents() {
             with("ovn", &["vpnaas"]),
             &[
                 ("neutron", "conf.neutron.DEFAULT.service_plugins", json!("ovn-router,ovn-vpnaas")),
+                ("neutron", "conf.neutron.service_providers.service_provider", provider("ovn_ipsec.IPsecOvnVPNDriver")),
                 ("neutron", "manifests.daemonset_ovn_vpn_agent", json!(true)),
                 ("neutron", "conf.plugins.ml2_conf.ml2.extension_drivers", json!("port_security,dns")),
             ],
