@@ -8,6 +8,8 @@ use cluster::output_with_input;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
+use crate::instance::PATIENCE;
+
 /// The pod with OpenStack's client (`features.client`).
 const CLIENT: &str = "deployment/openstack-client";
 
@@ -84,7 +86,21 @@ impl Cloud {
         begin.elapsed()
     }
 
-    /// Returns the `OpenStackDeployment` with its current spec, for [`Self::replace`].
+    /// Waits until the status message of the cloud contains this text, and returns the message.
+    pub fn until_message(&self, text: &str) -> String {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let all = self.get(&["osdpl", &self.name]);
+            let message = all["status"]["message"].as_str().unwrap_or_default();
+            if message.contains(text) {
+                return message.to_owned();
+            }
+            assert!(Instant::now() < end, "the status message does not contain {text:?}: {message}");
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+
+    /// Returns the `OpenStackDeployment` with its current spec.
     pub fn resource(&self) -> Value {
         let all = self.get(&["osdpl", &self.name]);
         serde_json::json!({
@@ -93,12 +109,6 @@ impl Cloud {
             "metadata": {"name": self.name, "namespace": self.namespace},
             "spec": all["spec"],
         })
-    }
-
-    /// Replaces the spec of the cloud, and waits until the cloud is Ready.
-    pub fn replace(&self, resource: &Value) {
-        self.kubectl_with(&["replace", "-f", "-"], &resource.to_string());
-        self.until_ready();
     }
 
     /// Waits until the cloud is Ready with its current spec.

@@ -2,7 +2,7 @@
 //!
 //! The tests use the cloud of the current kubeconfig as its operators and users do: with osdpl, with kubectl, and with
 //! OpenStack's client in the pod of `features.client`. So they run on any cluster with real images. They run one after
-//! the other. Each test prints what it has seen and measured, and at its end the cloud is as before.
+//! the other. Each test prints what it has seen and measured.
 //!
 //! ```text
 //! usable      a cloud that is Ready can be used
