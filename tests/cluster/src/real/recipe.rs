@@ -10,8 +10,9 @@ use crate::Program;
 
 const TEXT: &str = include_str!("../../images/images.yaml");
 /// The names and contents of the requirements files (for pip) to which layers refer.
-const REQUIREMENTS: [(&str, &str); 2] = [
+const REQUIREMENTS: [(&str, &str); 3] = [
     ("openstack-2026.1.txt", include_str!("../../images/openstack-2026.1.txt")),
+    ("openstack-client.txt", include_str!("../../images/openstack-client.txt")),
     ("mariadb.txt", include_str!("../../images/mariadb.txt")),
 ];
 
