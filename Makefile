@@ -7,6 +7,8 @@ DEMO := tests/demo/demo.sh
 # Without it, the demo and the benchmarks use the stand-in charts of the tests.
 CHARTS ?=
 export CHARTS
+# The file with the cloud of `make real`. Without it, `make real` creates the cloud of deploy/samples/real.yaml.
+SAMPLE ?=
 # The program that builds the documentation. `make docs` installs it into target/tools if it is missing.
 MDBOOK := $(or $(wildcard target/tools/bin/mdbook),mdbook)
 MDBOOK_VERSION := 0.5.4
@@ -33,8 +35,9 @@ demo-down:
 	@$(DEMO) down
 
 REAL = "$${CARGO_TARGET_DIR:-target}/debug/cluster" real
+REAL_SAMPLE = $(if $(SAMPLE),--sample "$(SAMPLE)")
 HELM = $$("$${CARGO_TARGET_DIR:-target}/debug/cluster" programs helm4 | awk 'END {print $$NF}')
-## make real        run a real cloud on a real node on this machine (needs root); CHARTS=DIR for a folder of charts
+## make real        run a real cloud on a real node on this machine (needs root); CHARTS=DIR, SAMPLE=FILE
 real:
 	$(CARGO) build -q -p osdpl -p cluster --bin osdpl --bin cluster
 	@# Without CHARTS, pull the charts. Build the operator's image while the programs and images of the node are built.
@@ -42,8 +45,8 @@ real:
 	if [ -z "$$CHARTS" ] && ! "$${CARGO_TARGET_DIR:-target}/debug/osdpl" charts pull --to "$$charts" --helm "$(HELM)"; then \
 		echo 'make real cannot pull the charts of OpenStack-Helm: name a folder with charts, packaged by helm: make real CHARTS=DIR' >&2; exit 2; \
 	fi; \
-	$(REAL) prepare & prepare=$$!; CHARTS="$$charts" $(MAKE) image-root || { kill $$prepare; exit 1; }; wait $$prepare
-	$(REAL) up --image-root target/image-root
+	$(REAL) prepare $(REAL_SAMPLE) & prepare=$$!; CHARTS="$$charts" $(MAKE) image-root || { kill $$prepare; exit 1; }; wait $$prepare
+	$(REAL) up $(REAL_SAMPLE) --image-root target/image-root
 
 ## make real-check test the cloud of the current kubeconfig: wait until it is Ready, boot an instance, and so on
 real-check:

@@ -4,7 +4,8 @@
 //! namespaces of their own and on their own root file system. One process is the ancestor of all others (module
 //! `node`). The images are built from packages of Debian and of Python's package index, in layers that the cache keeps
 //! (module `layer`). `images/images.yaml` describes the layers and images (module `recipe`). The images have exactly
-//! the names and tags that the charts of the cloud request (module `cloud`).
+//! the names and tags that the charts of the cloud request (module `cloud`). The layers of OpenStack's services exist
+//! once for each OpenStack release. Only those that the cloud needs are built.
 //!
 //! Everything is in the folder `real` of the cache (see [`crate::programs`]): `layers` with the layers, and `node` with
 //! the data of the node. A step that an earlier run has completed is skipped: the name of a layer's folder contains the
@@ -29,6 +30,7 @@ mod oci;
 mod recipe;
 mod reference;
 mod run;
+mod sample;
 mod script;
 mod settings;
 
@@ -37,12 +39,17 @@ use layer::Layers;
 use node::Node;
 use recipe::Recipes;
 use run::{note, step};
+use sample::Sample;
+
+/// The layer with the root file system of the node.
+const ROOT: &str = "node";
 
 /// A subcommand of `cluster real`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Build the programs and images that are missing. Starts nothing.
-    Prepare,
+    /// Build the programs and images that are missing. Starts nothing. Builds the images of all services for the
+    /// OpenStack release of the cloud.
+    Prepare(Sample),
     /// Start the node, install the operator and a cloud, and wait until the cloud is Ready.
     Up(Sources),
     /// Stop the node and remove its data. Programs and images stay in the cache.
@@ -73,7 +80,7 @@ pub enum Command {
 /// do.
 pub async fn run(command: Command) -> anyhow::Result<()> {
     match command {
-        Command::Prepare => prepare().map(drop),
+        Command::Prepare(sample) => prepare(&sample),
         Command::Up(sources) => up(sources).await,
         Command::Down => down(),
         Command::Env => env(),
@@ -90,27 +97,34 @@ fn folder(part: &str) -> anyhow::Result<PathBuf> {
     Ok(programs::root()?.join("real").join(part))
 }
 
+/// Builds the missing programs, and the missing layers that a cloud of the sample's OpenStack release may need. The
+/// operator's image may not exist yet, so osdpl cannot tell which images the cloud needs.
+fn prepare(sample: &Sample) -> anyhow::Result<()> {
+    let recipes = Recipes::read()?;
+    build(&recipes, recipes.layers_of_images(&sample.release()?)?).map(drop)
+}
+
 /// Builds the missing programs and, concurrently, the missing layers without programs, because each build waits for the
-/// network or the disk at times. Then builds the missing layers with programs.
-fn prepare() -> anyhow::Result<Programs> {
+/// network or the disk at times. Then builds the missing layers with programs. Builds only the node's root, the layers
+/// in `wanted` and the layers that these need.
+fn build(recipes: &Recipes, mut wanted: Vec<String>) -> anyhow::Result<Programs> {
     machine::check()?;
     run::folder(&folder("layers")?)?;
     let _lock = programs::lock(&folder("lock")?, || note("waiting for another `cluster real`"))?;
-    let recipes = Recipes::read()?;
     step("build the programs and images that are missing: takes half an hour the first time only");
-    let (with_programs, without): (Vec<String>, Vec<String>) = recipes.layers.keys().cloned().partition(|name| {
-        recipes.layer(name).is_ok_and(|layer| layer.files.values().any(|file| file.program.is_some()))
-    });
+    wanted.push(ROOT.to_owned());
+    let (with_programs, without): (Vec<String>, Vec<String>) =
+        recipes.order(&wanted)?.into_iter().partition(|name| recipes.layers[name].has_program());
     let layers = folder("layers")?;
-    refuse_to_change_a_running_node(&recipes, &layers)?;
+    refuse_to_change_a_running_node(recipes, &layers)?;
     let programs = std::thread::scope(|scope| {
-        let other = scope.spawn(|| Layers::new(&recipes, &Programs::default(), layers.clone())?.build(&without));
+        let other = scope.spawn(|| Layers::new(recipes, &Programs::default(), layers.clone())?.build(&without));
         let wanted = [&Program::CONTROL_PLANE[..], &Program::NODE].concat();
         let programs = programs::ensure(&wanted, &mut programs::print_progress);
         other.join().map_err(|_| anyhow::anyhow!("the thread that builds layers has panicked"))??;
         Ok::<_, anyhow::Error>(programs?)
     })?;
-    Layers::new(&recipes, &programs, layers)?.build(&with_programs)?;
+    Layers::new(recipes, &programs, layers)?.build(&with_programs)?;
     Ok(programs)
 }
 
@@ -118,7 +132,7 @@ fn prepare() -> anyhow::Result<Programs> {
 /// earlier build of this layer, which the running node uses.
 fn refuse_to_change_a_running_node(recipes: &Recipes, layers: &Path) -> anyhow::Result<()> {
     let none = Programs::default();
-    let root = Layers::new(recipes, &none, layers.into())?.chain("node")?;
+    let root = Layers::new(recipes, &none, layers.into())?.chain(ROOT)?;
     let changed = root.iter().any(|layer| !layer.is_dir());
     ensure!(
         !(changed && Node::new(&folder("node")?)?.is_running()),
@@ -130,20 +144,22 @@ fn refuse_to_change_a_running_node(recipes: &Recipes, layers: &Path) -> anyhow::
 async fn up(sources: Sources) -> anyhow::Result<()> {
     let began = Instant::now();
     sources.check()?;
-    let programs = prepare()?;
     let recipes = Recipes::read()?;
+    step("render the charts to find the images that the cloud needs");
+    let images = sources.images(&recipes)?;
+    let programs = build(&recipes, images.iter().map(|(_, image)| image.layer.clone()).collect())?;
     let layers = Layers::new(&recipes, &programs, folder("layers")?)?;
     let node = Node::new(&folder("node")?)?;
     if node.is_running() {
         step("the node is running already");
     } else {
         step("start the node");
-        let root = layers.chain("node")?.into_iter().map(|layer| layer.join("diff")).collect();
+        let root = layers.chain(ROOT)?.into_iter().map(|layer| layer.join("diff")).collect();
         node.start(&programs, root).await?;
     }
     note(&format!("kubeconfig: {}", node.cluster.kubeconfig().display()));
     step("load the images");
-    cloud::load(&node, &recipes, &layers, &sources)?;
+    cloud::load(&node, &layers, images, &sources)?;
     let user = User { node: &node, sources: &sources };
     user.client()?;
     step("wait for the node and DNS");

@@ -10,9 +10,10 @@ use serde_json::json;
 use super::layer::Layers;
 use super::node::Node;
 use super::oci::{self, Loadable};
-use super::recipe::Recipes;
+use super::recipe::{Image, Recipes};
 use super::reference::{Reference, in_manifests};
 use super::run::{folder, logged, note, output};
+use super::sample::Sample;
 
 const BASE: &str = include_str!("../../node/base.yaml");
 const NEXT: &str = include_str!("../../node/next.txt");
@@ -30,9 +31,8 @@ pub struct Sources {
     /// The operator's own chart.
     #[arg(long, value_name = "DIR", default_value = "deploy/osdpl")]
     chart: PathBuf,
-    /// The cloud to install.
-    #[arg(long, value_name = "FILE", default_value = "deploy/samples/real.yaml")]
-    sample: PathBuf,
+    #[command(flatten)]
+    sample: Sample,
     /// The maximum time to wait until the cloud is Ready, such as 40m.
     #[arg(long, value_name = "SPAN", default_value = "40m")]
     timeout: String,
@@ -51,30 +51,35 @@ impl Sources {
             "there is no folder {}: build the image with charts, `make image-root CHARTS=DIR`",
             charts.display()
         );
-        for path in [&self.chart, &self.sample] {
+        for path in [&self.chart, &self.sample.path] {
             ensure!(path.exists(), "{} does not exist: run this command in the repository", path.display());
         }
         Ok(())
     }
 
-    /// Returns the images that the charts of the cloud request.
-    pub(super) fn images(&self) -> anyhow::Result<Vec<Reference>> {
+    /// Returns the names and recipes of the images that the cloud needs: those that its charts request, and those that
+    /// the node itself needs.
+    pub(super) fn images(&self, recipes: &Recipes) -> anyhow::Result<Vec<(Reference, Image)>> {
         let mut command = Command::new(self.program("osdpl"));
-        command.args(["render", "--manifests", "-f"]).arg(&self.sample);
+        command.args(["render", "--manifests", "-f"]).arg(&self.sample.path);
         command.arg("--charts").arg(self.image_root.join(CHARTS)).arg("--helm").arg(self.program("helm"));
-        in_manifests(&output(&mut command, "")?)
+        let mut wanted = in_manifests(&output(&mut command, "")?)?;
+        for name in &recipes.node {
+            wanted.push(Reference::parse(name)?);
+        }
+        recipes.select(&wanted)
     }
 }
 
-/// Loads the images that the node's containerd does not have yet. The node needs the images that the charts request,
-/// its own images (such as the pause container) and the operator's image.
-pub(super) fn load(node: &Node, recipes: &Recipes, layers: &Layers<'_>, sources: &Sources) -> anyhow::Result<()> {
-    let mut wanted = sources.images()?;
-    for name in &recipes.node {
-        wanted.push(Reference::parse(name)?);
-    }
+/// Loads the images `wanted` and the operator's image, except for those that the node's containerd has already.
+pub(super) fn load(
+    node: &Node,
+    layers: &Layers<'_>,
+    wanted: Vec<(Reference, Image)>,
+    sources: &Sources,
+) -> anyhow::Result<()> {
     let mut images = vec![operator(sources)?];
-    for (reference, image) in recipes.select(&wanted)? {
+    for (reference, image) in wanted {
         let chain = layers.chain(&image.layer)?;
         let packed = chain.iter().rev().map(|layer| oci::pack(layer)).collect::<Result<_, _>>()?;
         images.push(Loadable { reference, layers: packed, settings: oci::settings(&image.command) });
@@ -182,7 +187,7 @@ impl User<'_> {
 
     /// Applies the sample, and shows the progress until the cloud is Ready.
     pub fn cloud(&self) -> anyhow::Result<()> {
-        let sample = self.sources.sample.display().to_string();
+        let sample = self.sources.sample.path.display().to_string();
         note(self.run("kubectl", &["apply", "--server-side", "-f", &sample], "")?.trim());
         let mut command = self.command("osdpl");
         command.args(["wait", "--namespace", "openstack", "--timeout", &self.sources.timeout]);

@@ -1,9 +1,10 @@
 //! Builds the layers of the images, and keeps them in the cache.
 //!
 //! The name of a layer's folder contains a digest of all inputs, such as the layer below, the script and the files. A
-//! folder gets its name only when the layer is complete, so that nobody uses the result of an interrupted build.
+//! folder gets its name only when the layer is complete, so that nobody uses the result of an interrupted build. The
+//! name does not contain the OpenStack release, because the digest depends on the release.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -59,8 +60,9 @@ impl<'a> Layers<'a> {
 
     /// Returns the folder of a layer, which exists only if the layer is built.
     pub fn path(&self, name: &str) -> anyhow::Result<PathBuf> {
-        let key = self.keys.get(name).with_context(|| format!("images.yaml has no layer {name}"))?;
-        Ok(self.folder.join(format!("{name}-{key}")))
+        let recipe = &self.recipes.layer(name)?.recipe;
+        let key = self.keys.get(name).with_context(|| format!("the layer {name} has no key"))?;
+        Ok(self.folder.join(format!("{recipe}-{key}")))
     }
 
     /// Returns the folders of a layer and of the layers below it, with the newest layer first.
@@ -112,7 +114,7 @@ impl<'a> Layers<'a> {
         for (path, file) in &layer.files {
             self.place(file, &at.join("diff").join(path.trim_start_matches('/')))?;
         }
-        self.remove_older(name)?;
+        self.remove_older(&layer.recipe)?;
         std::fs::rename(at, &target).with_context(|| format!("cannot create {}", target.display()))?;
         // Do not remove the temporary folder: under its new name, it is the folder of the layer.
         let _ = work.keep();
@@ -179,11 +181,14 @@ impl<'a> Layers<'a> {
             .with_context(|| format!("cannot write {}", target.display()))
     }
 
-    /// Removes the folders with earlier builds of a layer, which were built from other inputs.
-    fn remove_older(&self, name: &str) -> anyhow::Result<()> {
+    /// Removes the folders with earlier builds of a recipe, which were built from other inputs. Keeps the builds for
+    /// all OpenStack releases, because the next cloud may have another release.
+    fn remove_older(&self, recipe: &str) -> anyhow::Result<()> {
+        let current: BTreeSet<PathBuf> = self.keys.keys().map(|name| self.path(name)).collect::<Result<_, _>>()?;
         let entries = std::fs::read_dir(&self.folder).context("cannot read the folder of layers")?;
-        for entry in entries.flatten().filter(|entry| is_of(name, &entry.file_name().to_string_lossy())) {
-            std::fs::remove_dir_all(entry.path()).context("cannot remove an old layer")?;
+        let builds = entries.flatten().filter(|entry| is_of(recipe, &entry.file_name().to_string_lossy()));
+        for older in builds.map(|entry| entry.path()).filter(|path| !current.contains(path)) {
+            std::fs::remove_dir_all(older).context("cannot remove an old layer")?;
         }
         Ok(())
     }
@@ -193,9 +198,9 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// Whether `folder` is the name of a folder with a build of the layer `name`.
-fn is_of(name: &str, folder: &str) -> bool {
-    let key = folder.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
+/// Whether `folder` is the name of a folder with a build of the recipe `recipe`.
+fn is_of(recipe: &str, folder: &str) -> bool {
+    let key = folder.strip_prefix(recipe).and_then(|rest| rest.strip_prefix('-'));
     key.is_some_and(|key| key.len() == 16 && key.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
@@ -208,7 +213,7 @@ fn key(
     keys: &BTreeMap<String, String>,
 ) -> anyhow::Result<String> {
     let mut parts = vec![FORMAT.to_owned(), std::env::consts::ARCH.to_owned(), script::of(layer)];
-    for below in layer.from.iter().chain(layer.copy.as_ref().map(|copy| &copy.layer)) {
+    for below in layer.needs() {
         parts.push(keys.get(below).cloned().unwrap_or_default());
     }
     if let Some(suite) = &layer.debian {
@@ -266,23 +271,34 @@ fn link(from: &Path, to: &Path) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
+    fn programs() -> Programs {
+        crate::Program::ALL.map(|program| (program, PathBuf::from(format!("/cache/{program}")))).into_iter().collect()
+    }
+
     fn keys_of(change: impl FnOnce(&mut Recipes)) -> BTreeMap<String, String> {
         let mut recipes = Recipes::read().unwrap();
         change(&mut recipes);
-        let paths = crate::Program::ALL.map(|program| (program, PathBuf::from(format!("/cache/{program}"))));
-        let programs: Programs = paths.into_iter().collect();
-        Layers::new(&recipes, &programs, "/layers".into()).unwrap().keys
+        Layers::new(&recipes, &programs(), "/layers".into()).unwrap().keys
     }
 
     #[test]
     fn key_depends_on_the_layers_below() {
         let before = keys_of(|_| {});
         let after = keys_of(|recipes| recipes.layers.get_mut("services").unwrap().packages.push("hello".into()));
-        for same in ["debian", "base", "mariadb", "venv"] {
+        for same in ["debian", "base", "mariadb", "venv-2026.1", "client"] {
             assert_eq!(before[same], after[same], "{same}");
         }
-        for changed in ["services", "openstack", "nova"] {
+        for changed in ["services", "openstack-2025.1", "nova-2026.1"] {
             assert_ne!(before[changed], after[changed], "{changed}");
+        }
+    }
+
+    #[test]
+    fn key_depends_on_the_release() {
+        let keys = keys_of(|_| {});
+        for recipe in ["venv", "openstack", "nova"] {
+            let all = ["2025.1", "2025.2", "2026.1"].map(|release| &keys[&format!("{recipe}-{release}")]);
+            assert_eq!(BTreeSet::from(all).len(), all.len(), "{recipe}");
         }
     }
 
@@ -296,7 +312,21 @@ mod tests {
             }
         });
         assert_ne!(before["libvirt"], after["libvirt"]);
-        assert_eq!(before["nova"], after["nova"]);
+        assert_eq!(before["nova-2026.1"], after["nova-2026.1"]);
+    }
+
+    #[test]
+    fn removes_old_builds_and_keeps_those_of_other_releases() {
+        let (recipes, programs) = (Recipes::read().unwrap(), programs());
+        let at = tempfile::tempdir().unwrap();
+        let layers = Layers::new(&recipes, &programs, at.path().into()).unwrap();
+        let (old, other) = (at.path().join("venv-0123456789abcdef"), at.path().join("openstack-0123456789abcdef"));
+        let kept = layers.path("venv-2025.1").unwrap();
+        for path in [&old, &other, &kept] {
+            folder(path).unwrap();
+        }
+        layers.remove_older("venv").unwrap();
+        assert_eq!([&old, &other, &kept].map(|path| path.is_dir()), [false, true, true]);
     }
 
     #[test]

@@ -2,16 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 
 use super::reference::Reference;
 use crate::Program;
 
+mod release;
+
 const TEXT: &str = include_str!("../../images/images.yaml");
 /// The names and contents of the requirements files (for pip) to which layers refer.
-const REQUIREMENTS: [(&str, &str); 2] = [
+const REQUIREMENTS: [(&str, &str); 5] = [
+    ("openstack-2025.1.txt", include_str!("../../images/openstack-2025.1.txt")),
+    ("openstack-2025.2.txt", include_str!("../../images/openstack-2025.2.txt")),
     ("openstack-2026.1.txt", include_str!("../../images/openstack-2026.1.txt")),
+    ("openstack-client.txt", include_str!("../../images/openstack-client.txt")),
     ("mariadb.txt", include_str!("../../images/mariadb.txt")),
 ];
 
@@ -20,6 +25,9 @@ const REQUIREMENTS: [(&str, &str); 2] = [
 #[serde(deny_unknown_fields)]
 pub(super) struct Recipes {
     pub debian: Debian,
+    releases: Vec<String>,
+    /// The layers by name. After [`Recipes::read`], a layer that depends on the OpenStack release exists once for each
+    /// release, with a name such as `nova-2026.1`.
     pub layers: BTreeMap<String, Layer>,
     images: BTreeMap<String, Image>,
     /// The images that the node itself needs.
@@ -38,6 +46,9 @@ pub(super) struct Debian {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Layer {
+    /// The name of the layer in `images.yaml`, which is the same for all OpenStack releases.
+    #[serde(skip)]
+    pub recipe: String,
     pub from: Option<String>,
     pub debian: Option<String>,
     pub users: Vec<User>,
@@ -48,6 +59,22 @@ pub(super) struct Layer {
     pub run: Vec<String>,
     pub copy: Option<CopyOf>,
     pub files: BTreeMap<String, LayerFile>,
+}
+
+impl Layer {
+    /// Returns the names of the layers that must be built before this layer.
+    pub fn needs(&self) -> impl Iterator<Item = &String> {
+        self.from.iter().chain(self.copy.as_ref().map(|copy| &copy.layer))
+    }
+
+    fn needs_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        self.from.iter_mut().chain(self.copy.as_mut().map(|copy| &mut copy.layer))
+    }
+
+    /// Whether the layer contains a program that [`crate::programs`] provides.
+    pub fn has_program(&self) -> bool {
+        self.files.values().any(|file| file.program.is_some())
+    }
 }
 
 /// A user that a layer creates, with a group of the same name and ID.
@@ -91,7 +118,8 @@ pub(super) struct Image {
 impl Recipes {
     /// Reads the embedded `images.yaml`.
     pub fn read() -> anyhow::Result<Self> {
-        let recipes: Self = serde_saphyr::from_str(TEXT).context("cannot read images.yaml")?;
+        let mut recipes: Self = serde_saphyr::from_str(TEXT).context("cannot read images.yaml")?;
+        recipes.layers = release::expand(recipes.layers, &recipes.releases);
         for name in recipes.layers.keys() {
             recipes.chain(name)?;
         }
@@ -129,27 +157,51 @@ impl Recipes {
         if order.iter().any(|known| known == name) {
             return Ok(());
         }
-        let layer = self.layer(name)?;
-        for below in layer.from.iter().chain(layer.copy.as_ref().map(|copy| &copy.layer)) {
+        for below in self.layer(name)?.needs() {
             self.visit(below, order)?;
         }
         order.push(name.to_owned());
         Ok(())
     }
 
-    /// Returns each image name in `wanted` with the recipe of the image. If images have no recipe, the error names all
-    /// of them.
+    /// Returns the newest layer of each image, for a cloud of this OpenStack release.
+    pub fn layers_of_images(&self, release: &str) -> anyhow::Result<Vec<String>> {
+        self.images.values().map(|image| self.layer_of_image(image, release)).collect()
+    }
+
+    fn layer_of_image(&self, image: &Image, release: &str) -> anyhow::Result<String> {
+        if self.layers.contains_key(&image.layer) {
+            return Ok(image.layer.clone());
+        }
+        ensure!(
+            self.releases.iter().any(|known| known == release),
+            "images.yaml has no recipes for OpenStack {release}, only for {}: use one of these releases, or add \
+             {release} to `releases` and write openstack-{release}.txt",
+            self.releases.join(", ")
+        );
+        Ok(release::layer(&image.layer, release))
+    }
+
+    /// Returns each image name in `wanted` with the recipe of the image. The tag selects the OpenStack release, if the
+    /// layers of the image depend on it. If images have no recipe, the error names all of them.
     pub fn select(&self, wanted: &[Reference]) -> anyhow::Result<Vec<(Reference, Image)>> {
-        let found = |reference: &Reference| Some((reference.clone(), self.images.get(&reference.repository)?.clone()));
-        let missing: Vec<String> =
-            wanted.iter().filter(|one| found(one).is_none()).map(|one| one.repository.clone()).collect();
+        let is_missing = |one: &&Reference| !self.images.contains_key(&one.repository);
+        let missing: Vec<&str> = wanted.iter().filter(is_missing).map(|one| one.repository.as_str()).collect();
         if !missing.is_empty() {
             bail!(
                 "cannot build {}: images.yaml has no recipe for them; add one, or disable the service in the sample",
                 missing.join(", ")
             );
         }
-        Ok(wanted.iter().filter_map(found).collect())
+        wanted.iter().map(|reference| Ok((reference.clone(), self.image(reference)?))).collect()
+    }
+
+    fn image(&self, reference: &Reference) -> anyhow::Result<Image> {
+        let image = &self.images[&reference.repository];
+        let layer = self
+            .layer_of_image(image, reference.release())
+            .with_context(|| format!("cannot build {reference}, whose tag must begin with an OpenStack release"))?;
+        Ok(Image { layer, ..image.clone() })
     }
 }
 
@@ -174,8 +226,9 @@ mod tests {
                 assert!(path.starts_with('/') && file.text.is_some() != file.program.is_some(), "{name}: {path}");
             }
         }
-        for image in recipes.images.values() {
-            recipes.layer(&image.layer).unwrap();
+        for release in &recipes.releases {
+            let layers = recipes.layers_of_images(release).unwrap();
+            assert!(layers.iter().all(|name| recipes.layers.contains_key(name)), "{release}: {layers:?}");
         }
         let node: Vec<Reference> = recipes.node.iter().map(|text| Reference::parse(text).unwrap()).collect();
         assert_eq!(recipes.select(&node).unwrap().len(), node.len());
@@ -184,17 +237,54 @@ mod tests {
     #[test]
     fn order_has_each_layer_after_those_that_it_needs() {
         let recipes = Recipes::read().unwrap();
-        let order = recipes.order(&["nova".into(), "keystone".into()]).unwrap();
+        let order = recipes.order(&["nova-2026.1".into(), "keystone-2026.1".into()]).unwrap();
         let position = |name: &str| order.iter().position(|known| known == name).unwrap();
-        assert!(position("venv") < position("openstack") && position("openstack") < position("nova"));
+        assert!(position("venv-2026.1") < position("openstack-2026.1"));
+        assert!(position("openstack-2026.1") < position("nova-2026.1"));
         assert_eq!(order.iter().filter(|name| *name == "base").count(), 1);
+    }
+
+    fn select(name: &str) -> anyhow::Result<String> {
+        let selected = Recipes::read()?.select(&[Reference::parse(name)?])?;
+        Ok(selected[0].1.layer.clone())
     }
 
     #[test]
     fn names_images_without_a_recipe() {
-        let wanted = Reference::parse("quay.io/airshipit/zaqar:2026.1").unwrap();
-        let error = Recipes::read().unwrap().select(&[wanted]).unwrap_err().to_string();
+        let error = select("quay.io/airshipit/zaqar:2026.1").unwrap_err().to_string();
         assert!(error.contains("quay.io/airshipit/zaqar"), "{error}");
+    }
+
+    #[test]
+    fn tag_selects_the_release() {
+        assert_eq!(select("quay.io/airshipit/nova:2025.1-ubuntu_noble").unwrap(), "nova-2025.1");
+        assert_eq!(select("quay.io/airshipit/nova:2025.2").unwrap(), "nova-2025.2");
+    }
+
+    #[test]
+    fn tag_is_irrelevant_for_layers_without_a_release() {
+        for tag in ["2025.1-ubuntu_noble", "2019.1-ubuntu_bionic", "latest-ubuntu_jammy"] {
+            assert_eq!(select(&format!("quay.io/airshipit/libvirt:{tag}")).unwrap(), "libvirt");
+            assert_eq!(select(&format!("quay.io/airshipit/openstack-client:{tag}")).unwrap(), "client");
+            assert_eq!(select(&format!("quay.io/airshipit/ceph-config-helper:{tag}")).unwrap(), "kubectl");
+        }
+    }
+
+    #[test]
+    fn error_about_an_unknown_release_lists_the_known_ones() {
+        let error = format!("{:#}", select("quay.io/airshipit/nova:2024.2-ubuntu_noble").unwrap_err());
+        assert!(error.starts_with("cannot build quay.io/airshipit/nova:2024.2-ubuntu_noble"), "{error}");
+        assert!(error.contains("no recipes for OpenStack 2024.2, only for 2025.1, 2025.2, 2026.1"), "{error}");
+        assert!(Recipes::read().unwrap().layers_of_images("2024.2").is_err());
+    }
+
+    #[test]
+    fn cloud_needs_the_layers_of_one_release() {
+        let recipes = Recipes::read().unwrap();
+        let order = recipes.order(&recipes.layers_of_images("2025.2").unwrap()).unwrap();
+        let needed = ["debian", "mariadb", "client", "venv-2025.2", "horizon-2025.2"];
+        assert!(needed.iter().all(|name| order.contains(&(*name).into())), "{order:?}");
+        assert!(!order.iter().any(|name| name.ends_with("-2025.1") || name.ends_with("-2026.1")), "{order:?}");
     }
 
     #[test]

@@ -23,6 +23,12 @@ impl Reference {
         let library = if registry == "docker.io" && !path.contains('/') { "library/" } else { "" };
         Ok(Self { repository: format!("{registry}/{library}{path}"), tag: tag.into() })
     }
+
+    /// Returns the part of the tag before the first hyphen. In the tags of OpenStack's services, such as
+    /// `2026.1-ubuntu_noble`, this is the OpenStack release.
+    pub fn release(&self) -> &str {
+        self.tag.split('-').next().unwrap_or_default()
+    }
 }
 
 impl std::fmt::Display for Reference {

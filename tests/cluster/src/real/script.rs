@@ -1,6 +1,6 @@
 //! Writes the shell script that builds a layer.
 
-use super::recipe::{Layer, User};
+use super::recipe::{Layer, User, requirements};
 
 /// The path of the folder that exists in a layer's root only while the layer is built. It contains the layer's script
 /// and the script's input files.
@@ -55,21 +55,25 @@ fn create(user: &User) -> Vec<String> {
 }
 
 fn python(file: &str, venv: &str) -> Vec<String> {
+    let has_uwsgi = requirements(file).is_ok_and(|text| text.contains("\nuWSGI=="));
     let file = format!("{INPUTS}/{file}");
     if venv == "system" {
         return vec![format!("pip install -q --break-system-packages --no-deps --requirement {file}")];
     }
     let pip = format!("{venv}/bin/pip install -q --no-deps --constraint {file}");
-    vec![
+    let mut lines = vec![
         format!("python3 -m venv --system-site-packages {venv}"),
         // pip builds a package without a wheel in a separate environment. This variable makes pip install the pinned
         // version of setuptools there.
         format!("export PIP_CONSTRAINT={file}"),
         format!("{pip} setuptools pbr wheel"),
+    ];
+    if has_uwsgi {
         // The build of uWSGI does not find the headers of Python in such a separate environment.
-        format!("{pip} --no-build-isolation uWSGI"),
-        format!("{pip} --requirement {file}"),
-    ]
+        lines.push(format!("{pip} --no-build-isolation uWSGI"));
+    }
+    lines.push(format!("{pip} --requirement {file}"));
+    lines
 }
 
 #[cfg(test)]
@@ -87,6 +91,12 @@ mod tests {
         let position = |text: &str| script.find(text).unwrap_or_else(|| panic!("{text} is not in {script}"));
         assert!(position("groupadd --system --gid 999 mysql") < position("install -q -y"));
         assert!(position("policy-rc.d") < position("groupadd"));
+    }
+
+    #[test]
+    fn builds_uwsgi_only_if_the_requirements_contain_it() {
+        let has_uwsgi = |file| python(file, "/venv").iter().any(|line| line.ends_with(" uWSGI"));
+        assert!(has_uwsgi("openstack-2026.1.txt") && !has_uwsgi("openstack-client.txt"));
     }
 
     #[test]
