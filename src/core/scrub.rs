@@ -221,7 +221,8 @@ fn key_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 fn overlap(left: &str, right: &str) -> Option<usize> {
     let longest = left.len().min(right.len());
     let (suffix, prefix) = (&left.as_bytes()[left.len() - longest..], &right.as_bytes()[..longest]);
-    // For each length of a prefix, the length of the longest shorter prefix that is also the end of this prefix.
+    // If the first `n` bytes of `prefix` match but the next one does not, `shorter[n]` bytes still match: the longest
+    // part that is both the end of these `n` bytes and the beginning of `prefix`.
     let mut shorter = vec![0; longest + 1];
     let next = |shorter: &[usize], mut matched: usize, letter: u8| {
         while matched == longest || prefix[matched] != letter {

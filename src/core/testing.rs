@@ -2,7 +2,7 @@
 //!
 //! A cargo feature does not select this module. The fuzz targets need it, too, so `cargo build --workspace` (`make
 //! demo`) would enable the feature, but `cargo build -p osdpl -p cluster` (`make real`) would not. Then cargo would
-//! build this crate, and all crates that use it, once for each. The linker leaves the module out of the program.
+//! build this crate, and all crates that use it, twice. The linker leaves the module out of the program.
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "fixtures for tests")]
 

@@ -8,10 +8,10 @@ use cluster::output_with_input;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
-use crate::instance::PATIENCE;
-
 /// The pod with OpenStack's client (`features.client`).
 const CLIENT: &str = "deployment/openstack-client";
+/// The maximum time for which a test waits for the cluster or the operator.
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// A cloud, by the name and namespace of its `OpenStackDeployment`.
 pub struct Cloud {
@@ -65,8 +65,14 @@ impl Cloud {
 
     /// Runs a shell script in the pod with OpenStack's client, and returns its standard output.
     pub fn script(&self, script: &str, arguments: &[&str]) -> String {
-        let command = ["exec", "-i", CLIENT, "--", "bash", "-eu", "-s", "--"];
-        self.kubectl_with(&[&command, arguments].concat(), script)
+        self.try_script(script, arguments).unwrap_or_else(|error| panic!("a script fails: {error}"))
+    }
+
+    /// Runs a shell script in the pod with OpenStack's client. Returns its standard output, or its output and standard
+    /// error if it fails.
+    pub fn try_script(&self, script: &str, arguments: &[&str]) -> Result<String, String> {
+        let command = ["-n", &self.namespace, "exec", "-i", CLIENT, "--", "bash", "-eu", "-s", "--"];
+        try_run("kubectl", &[&command, arguments].concat(), script)
     }
 
     /// Starts a shell script in the pod with OpenStack's client. The caller can write to it and read from it.
@@ -86,18 +92,22 @@ impl Cloud {
         begin.elapsed()
     }
 
+    /// Replaces the resource with one that [`Self::resource`] returned, waits until the cloud is Ready, and returns how
+    /// long both took.
+    pub fn replace(&self, resource: &Value) -> Duration {
+        let begin = Instant::now();
+        self.kubectl_with(&["replace", "-f", "-"], &resource.to_string());
+        self.until_ready();
+        begin.elapsed()
+    }
+
     /// Waits until the status message of the cloud contains this text, and returns the message.
     pub fn until_message(&self, text: &str) -> String {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let all = self.get(&["osdpl", &self.name]);
-            let message = all["status"]["message"].as_str().unwrap_or_default();
-            if message.contains(text) {
-                return message.to_owned();
-            }
-            assert!(Instant::now() < end, "the status message does not contain {text:?}: {message}");
-            std::thread::sleep(Duration::from_secs(1));
-        }
+        until(&format!("the status message contains {text:?}"), || {
+            let cloud = self.get(&["osdpl", &self.name]);
+            let message = cloud["status"]["message"].as_str().unwrap_or_default();
+            message.contains(text).then(|| message.to_owned())
+        })
     }
 
     /// Returns the `OpenStackDeployment` with its current spec.
@@ -136,8 +146,25 @@ impl Cloud {
                 time(&ready["lastTransitionTime"])?.duration_since(time(&pod["metadata"]["creationTimestamp"])?);
             Duration::try_from(seconds).ok()
         };
-        let is_new = |pod: &&Value| !before.values().any(|uid| pod["metadata"]["uid"] == **uid);
-        all["items"].as_array().unwrap().iter().filter(is_new).filter_map(start).max().unwrap_or_default()
+        let pods = all["items"].as_array().unwrap().iter().filter(|pod| is_new(pod, before));
+        pods.filter_map(start).max().unwrap_or_default()
+    }
+}
+
+/// Whether a pod is not in `before`, which [`Cloud::pods`] has returned earlier.
+pub fn is_new(pod: &Value, before: &BTreeMap<String, String>) -> bool {
+    !before.values().any(|uid| pod["metadata"]["uid"] == **uid)
+}
+
+/// Reads the cluster each second until `find` returns a value, and returns the value.
+pub fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = find() {
+            return found;
+        }
+        assert!(Instant::now() < end, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_secs(1));
     }
 }
 
@@ -150,7 +177,8 @@ pub fn run(program: &str, arguments: &[&str], input: &str) -> String {
     }
 }
 
-/// Runs a program with `input` as its standard input. Returns its standard output, or its standard error if it fails.
+/// Runs a program with `input` as its standard input. Returns its standard output, or its exit status, output
+/// and standard error if it fails.
 pub fn try_run(program: &str, arguments: &[&str], input: &str) -> Result<String, String> {
     let output = output_with_input(Command::new(program).args(arguments), input)
         .unwrap_or_else(|error| panic!("cannot run {program}: {error}; `make test-real` sets PATH"));

@@ -1,6 +1,6 @@
 //! Changes of a running cloud, while users use its APIs and an instance.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -14,29 +14,31 @@ use crate::probe::{INSTANCE, Probes, Report};
 #[ignore = "needs a real cloud: make test-real"]
 fn changes_interrupt_no_instance_and_hardly_an_api() {
     let cloud = Cloud::find();
-    let instance = Instance::start(&cloud, "osdpl-day-2");
+    let (original, instance) = (cloud.resource(), Instance::start(&cloud, "osdpl-day-2"));
     let launched = instance.launched_at();
 
     println!("one key of Keystone");
-    let key = |value| json!({"services": {"keystone": {"releases": {"keystone": {"values": {"conf": {"keystone": {"token": {"expiration": value}}}}}}}}});
+    let values = json!({"conf": {"keystone": {"token": {"expiration": 40000}}}});
+    let key = json!({"services": {"keystone": {"releases": {"keystone": {"values": values}}}}});
     let (before, probes) = (cloud.pods(), Probes::start(&cloud, Some(&instance.url)));
-    println!("  Ready after {:.1?}", cloud.change(&key(json!(40000))));
+    println!("  Ready after {:.1?}", cloud.change(&key));
     assert_setting(&cloud, "deployment/keystone-api", "/etc/keystone/keystone.conf", "expiration = 40000");
     assert_small_gaps(&probes.stop(), cloud.slowest_start(&before));
 
     println!("features.logging.debug, and the operator is killed while helm runs");
     let (before, probes) = (cloud.pods(), Probes::start(&cloud, Some(&instance.url)));
-    let killer = std::thread::spawn(kill_operator_during_helm_run);
-    println!("  Ready after {:.1?}", cloud.change(&json!({"features": {"logging": {"debug": true}}})));
-    killer.join().unwrap();
+    let debug = json!({"features": {"logging": {"debug": true}}});
+    let time = std::thread::scope(|scope| {
+        scope.spawn(|| kill_operator_during_helm_run(&cloud));
+        cloud.change(&debug)
+    });
+    println!("  Ready after {time:.1?}");
     assert_setting(&cloud, "deployment/nova-api-osapi", "/etc/nova/nova.conf", "debug = true");
     assert_small_gaps(&probes.stop(), cloud.slowest_start(&before));
 
     println!("both changes are reverted");
     let (before, probes) = (cloud.pods(), Probes::start(&cloud, Some(&instance.url)));
-    let mut original = key(json!(null));
-    original["features"] = json!({"logging": {"debug": null}});
-    println!("  Ready after {:.1?}", cloud.change(&original));
+    println!("  Ready after {:.1?}", cloud.replace(&original));
     assert_small_gaps(&probes.stop(), cloud.slowest_start(&before));
 
     instance.check();
@@ -44,14 +46,10 @@ fn changes_interrupt_no_instance_and_hardly_an_api() {
 }
 
 /// Waits until the operator runs helm, and kills all pods of the operator without a grace period.
-fn kill_operator_during_helm_run() {
-    let status = ["get", "osdpl", "-A", "-o", "jsonpath={.items[0].status.message}"];
-    let end = Instant::now() + crate::instance::PATIENCE;
-    while !run("kubectl", &status, "").contains("helm is running") {
-        assert!(Instant::now() < end, "the operator does not run helm");
-        std::thread::sleep(Duration::from_millis(200));
-    }
-    let kill = ["-n", "osdpl-system", "delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false"];
+fn kill_operator_during_helm_run(cloud: &Cloud) {
+    cloud.until_message("helm is running");
+    let operator = ["delete", "pods", "-A", "-l", "app.kubernetes.io/name=osdpl"];
+    let kill = [&operator[..], &["--force", "--grace-period=0", "--wait=false"]].concat();
     println!("  {}", run("kubectl", &kill, "").trim().replace('\n', "; "));
 }
 

@@ -3,7 +3,8 @@ name=$1
 result=0
 try() { "$@" > /dev/null || result=1; }
 try openstack server delete --wait $name
-for address in $(openstack floating ip list --long -f value -c 'Floating IP Address' -c Description | awk -v name=$name '$2 == name { print $1 }'); do
+addresses=$(openstack floating ip list --long -f value -c 'Floating IP Address' -c Description) || result=1
+for address in $(echo "$addresses" | awk -v name=$name '$2 == name { print $1 }'); do
   try openstack floating ip delete $address
 done
 try openstack router remove subnet $name $name

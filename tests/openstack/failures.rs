@@ -1,9 +1,11 @@
 //! Pods die, and the cloud recovers without help.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::cloud::Cloud;
-use crate::instance::{Instance, PATIENCE};
+use serde_json::Value;
+
+use crate::cloud::{Cloud, is_new, until};
+use crate::instance::Instance;
 use crate::probe::{INSTANCE, Probes};
 
 #[test]
@@ -19,18 +21,10 @@ fn cloud_recovers_from_the_death_of_database_and_broker() {
         let probes = Probes::start(&cloud, Some(&instance.url));
         let begin = Instant::now();
         cloud.kubectl(&["delete", "pods", "-l", selector, "--force", "--grace-period=0"]);
-        let pod = ["pods", "-l", selector];
-        until(&format!("a new pod of {what}"), || {
-            let all = cloud.get(&pod);
-            let items = all["items"].as_array().unwrap();
-            let is_new = |name: &str, uid: &str| before.get(name).is_none_or(|old| old != uid);
-            !items.is_empty()
-                && items.iter().all(|pod| {
-                    let (name, uid) = (&pod["metadata"]["name"], &pod["metadata"]["uid"]);
-                    let ready = pod["status"]["conditions"].as_array().into_iter().flatten();
-                    is_new(name.as_str().unwrap(), uid.as_str().unwrap())
-                        && ready.clone().any(|one| one["type"] == "Ready" && one["status"] == "True")
-                })
+        until(&format!("{what} has a new pod, which is ready"), || {
+            let pods = cloud.get(&["pods", "-l", selector]);
+            let pods = pods["items"].as_array().unwrap();
+            (!pods.is_empty() && pods.iter().all(|pod| is_ready(pod) && is_new(pod, &before))).then_some(())
         });
         cloud.until_ready();
         println!("  {what} was killed; the cloud is Ready after {:.0?}", begin.elapsed());
@@ -43,10 +37,7 @@ fn cloud_recovers_from_the_death_of_database_and_broker() {
     println!("{}", cloud.osdpl(&["smoke"]));
 }
 
-fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < end, "there is still not {what}");
-        std::thread::sleep(Duration::from_secs(1));
-    }
+fn is_ready(pod: &Value) -> bool {
+    let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }

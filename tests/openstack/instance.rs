@@ -1,10 +1,10 @@
 //! An instance that serves its metadata by HTTP at a floating IP.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::cloud::{Cloud, try_run};
+use crate::cloud::Cloud;
 
 const CREATE: &str = include_str!("instance.sh");
 const DELETE: &str = include_str!("delete-instance.sh");
@@ -59,20 +59,7 @@ impl<'a> Instance<'a> {
 impl Drop for Instance<'_> {
     fn drop(&mut self) {
         let begin = Instant::now();
-        let arguments = [
-            "-n",
-            &self.cloud.namespace,
-            "exec",
-            "-i",
-            "deployment/openstack-client",
-            "--",
-            "bash",
-            "-u",
-            "-s",
-            "--",
-            self.name,
-        ];
-        match try_run("kubectl", &arguments, DELETE) {
+        match self.cloud.try_script(DELETE, &[self.name]) {
             Ok(_) => println!("  the instance {} is deleted, after {:.0?}", self.name, begin.elapsed()),
             Err(error) if std::thread::panicking() => {
                 println!("  the instance {} is not deleted completely: {error}", self.name);
@@ -81,6 +68,3 @@ impl Drop for Instance<'_> {
         }
     }
 }
-
-/// The time for which a test waits for something in the cloud that has no event.
-pub const PATIENCE: Duration = Duration::from_mins(10);

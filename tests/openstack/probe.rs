@@ -15,9 +15,9 @@ while :; do
   read -r -t 1
   [ $? -gt 128 ] || exit 0
 done"#;
-/// Prints the URLs of the internal endpoints, and then a token.
+/// Prints the URLs of the internal endpoints, and then a token and the id of its project.
 const ENDPOINTS: &str = "openstack endpoint list --interface internal -f value -c 'Service Type' -c URL
-openstack token issue -f value -c id";
+echo $(openstack token issue -f value -c id -c project_id)";
 /// A request to the API of each of these services that reads from its database.
 const REQUESTS: [(&str, &str); 7] = [
     ("identity", "/users"),
@@ -55,11 +55,11 @@ impl Probes {
     /// Starts to send requests to the APIs of the cloud, and to `instance` (a URL).
     pub fn start(cloud: &Cloud, instance: Option<&str>) -> Self {
         let output = cloud.script(ENDPOINTS, &[]);
-        let token = output.lines().last().unwrap_or_default();
-        let project = cloud.openstack(&["token", "issue"])["project_id"].as_str().unwrap_or_default().to_owned();
+        let mut lines: Vec<(&str, &str)> = output.lines().filter_map(|line| line.split_once(' ')).collect();
+        let (token, project) = lines.pop().expect("the script prints a token at its end");
         let mut urls: Vec<(String, String)> = Vec::new();
-        for (service, url) in output.lines().filter_map(|line| line.split_once(' ')) {
-            let url = url.replace("%(tenant_id)s", &project).replace("%(project_id)s", &project);
+        for (service, url) in lines {
+            let url = url.replace("%(tenant_id)s", project).replace("%(project_id)s", project);
             let path = REQUESTS.iter().find(|(name, _)| *name == service).map(|(_, path)| path);
             urls.extend(path.map(|path| (service.to_owned(), format!("{}{path}", url.trim_end_matches('/')))));
         }
