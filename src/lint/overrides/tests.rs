@@ -51,7 +51,7 @@ fn warnings_with(value: Value, more: &[(&str, &str)]) -> Vec<String> {
     let facts = Facts { credentials: serde_json::from_value(credentials).unwrap(), helm_major: 4, ..Facts::default() };
     let layered = resolve_with_layers(&spec, &catalog, &selection, &facts);
     let found = check(&Cloud::new(&spec, &catalog, &selection, &facts, &layered));
-    found.iter().map(|finding| format!("{} {}: {}", finding.rule, finding.field(), finding.message)).collect()
+    found.iter().map(|finding| format!("{} {}: {}", finding.rule, finding.field(), finding.text())).collect()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "callers pass the result of `json!`")]
