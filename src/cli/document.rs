@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 
 use super::input::{display_name, read};
 use osdpl_core::api::OpenStackDeployment;
-use osdpl_core::finding::Finding;
+use osdpl_core::finding::{Finding, SourceLine};
 use osdpl_lint::validate::{
-    Content, ParsedDocument, describe_kinds, is_deployment, keys_of_field, likely_mistake, objects, read_spec,
-    split_documents,
+    Content, Kind, ParsedDocument, describe_kinds, describe_resource, is_deployment, keys_of_field, likely_mistake,
+    objects, read_spec, split_documents,
 };
 use osdpl_values::yaml::redact_literals;
 
@@ -164,22 +164,21 @@ impl Document {
         self.object()["metadata"]["namespace"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Returns the name of the file that contains the `OpenStackDeployment`, for messages; the name is `stdin` if osdpl
-    /// read standard input.
-    pub(crate) fn file(&self) -> &str {
-        &self.location.file
-    }
-
     /// Returns the file and line of a field of the `OpenStackDeployment`, such as `cloud.yaml:12`. If the file does not
     /// contain the field, the line is that of the field's nearest parent.
     pub(crate) fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
         self.location.line(keys)
     }
+}
 
-    /// Returns the line number of a field, or of its nearest parent if the file does not contain the field.
-    pub(crate) fn number<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
-        self.location.number(keys)
-    }
+/// Returns a finding about the `OpenStackDeployment` in `document`, with the file and line of its field. If `document`
+/// is `None`, because the `OpenStackDeployment` is from the cluster, returns the finding without a file.
+pub(crate) fn locate(finding: &Finding, document: Option<&Document>) -> Finding {
+    let Some(Document { location, object, .. }) = document else { return finding.clone() };
+    let keys = keys_of_field(finding.field());
+    let line = location.number(keys.iter().map(String::as_str));
+    let resource = describe_resource(Kind::OpenStackDeployment, object);
+    finding.clone().at_line(SourceLine { file: location.file.clone(), line, resource })
 }
 
 /// Selects the `OpenStackDeployment` named `name` from `resources`, or the only one if `name` is `None`. Returns `None`

@@ -21,7 +21,6 @@ mod diff;
 mod document;
 mod duration;
 mod explain;
-mod finding_output;
 mod forget;
 mod input;
 mod keystone;

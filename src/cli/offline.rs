@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::common::CatalogOption;
-use super::document::Document;
+use super::document::{Document, locate};
 use super::input::{display_name, read};
 use k8s_openapi::jiff::Timestamp;
 
@@ -12,7 +12,7 @@ use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::{Blocked, ChartInfo, Desired, Facts, Finding, Selection};
 use osdpl_core::observed::ClusterInfo;
-use osdpl_lint::validate::{self, Argument, Kind, Report, ReviewInput, Schemas, keys_of_field};
+use osdpl_lint::validate::{self, Argument, Kind, Report, ReviewInput, Schemas};
 use osdpl_lint::{Evaluation, Input};
 
 /// The `OpenStackDeployment` of a file, resolved without a cluster. Placeholders replace the credentials, and the Ceph
@@ -71,7 +71,7 @@ impl Offline {
     /// # Errors
     /// Returns an error if the resource is refused.
     pub(crate) fn report_findings(self, document: &Document) -> anyhow::Result<Self> {
-        print_and_check(self.desired.findings.clone(), Some(document))?;
+        print_and_check(&self.desired.findings, Some(document))?;
         self.report_missing();
         Ok(self)
     }
@@ -122,7 +122,7 @@ impl Offline {
         let (findings, evaluation) = validation.review();
         let is_refused = evaluation.as_ref().is_none_or(|evaluation| evaluation.selection.is_refused());
         let Some(Evaluation { selection, facts, placeholders, desired }) = evaluation.filter(|_| !is_refused) else {
-            return Err(print_and_check(findings, Some(document))
+            return Err(print_and_check(&findings, Some(document))
                 .err()
                 .unwrap_or_else(|| anyhow::anyhow!("the resource is refused")));
         };
@@ -150,7 +150,7 @@ pub(crate) fn well_formed(document: &Document, catalog: &Catalog) -> anyhow::Res
 pub(crate) fn shape_errors(document: &Document, catalog: &Catalog, schemas: &Schemas) -> Option<String> {
     let cluster_info = ClusterInfo::default();
     let validation = Validation::new(document, catalog, schemas, &cluster_info);
-    (!validation.is_well_formed()).then(|| lines(&mut validation.findings(), Some(document)).join("\n"))
+    (!validation.is_well_formed()).then(|| lines(&locate_all(&validation.findings(), Some(document))).join("\n"))
 }
 
 /// The `OpenStackDeployment` of a file, and the other inputs of its validation.
@@ -182,7 +182,7 @@ impl<'a> Validation<'a> {
 
     fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
         if !self.is_well_formed() {
-            print_and_check(self.findings(), Some(self.document))?;
+            print_and_check(&self.findings(), Some(self.document))?;
         }
         self.document.deployment()
     }
@@ -205,29 +205,33 @@ pub(crate) fn report(file: &Path, option: &CatalogOption) -> anyhow::Result<Opti
 
 /// Prints the findings about an `OpenStackDeployment` of the cluster, and fails if one is an error.
 pub(crate) fn report_findings(desired: &Desired) -> anyhow::Result<()> {
-    print_and_check(desired.findings.clone(), None)
+    print_and_check(&desired.findings, None)
 }
 
 /// Prints findings, and fails if one of them is an error. If the findings are about an `OpenStackDeployment` in a file
 /// (`document`), prints the file and line of each finding.
-fn print_and_check(mut findings: Vec<Finding>, document: Option<&Document>) -> anyhow::Result<()> {
-    for line in lines(&mut findings, document) {
+fn print_and_check(findings: &[Finding], document: Option<&Document>) -> anyhow::Result<()> {
+    let findings = locate_all(findings, document);
+    for line in lines(&findings) {
         eprintln!("{line}");
     }
     if errors(&findings) == 0 { Ok(()) } else { Err(Refused(findings).into()) }
 }
 
-/// Formats findings, one per line. If the findings are about an `OpenStackDeployment` in a file (`document`), sorts
-/// them by line, and begins each with the file and line.
-fn lines(findings: &mut [Finding], document: Option<&Document>) -> Vec<String> {
-    if let Some(document) = document {
-        findings
-            .sort_by_key(|finding| document.number(keys_of_field(&finding.location.field).iter().map(String::as_str)));
-    }
+/// Returns the findings with the file and line of each finding, sorted by line. If the findings are not about an
+/// `OpenStackDeployment` in a file, returns them unchanged.
+fn locate_all(findings: &[Finding], document: Option<&Document>) -> Vec<Finding> {
+    let mut located: Vec<Finding> = findings.iter().map(|finding| locate(finding, document)).collect();
+    located.sort_by_key(Finding::line);
+    located
+}
+
+/// Formats findings, one per line. A finding about an `OpenStackDeployment` in a file begins with the file and line.
+fn lines(findings: &[Finding]) -> Vec<String> {
     let line = |finding: &Finding| {
-        let keys = keys_of_field(&finding.location.field);
-        let location = document.map(|document| document.line(keys.iter().map(String::as_str)) + ": ");
-        format!("{}{}: {finding}", location.unwrap_or_default(), finding.level.as_str())
+        let source = finding.location.source.as_ref();
+        let location = source.map(|source| format!("{}:{}: ", source.file, source.line)).unwrap_or_default();
+        format!("{location}{}: {finding}", finding.level.as_str())
     };
     findings.iter().map(line).collect()
 }

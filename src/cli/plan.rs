@@ -17,14 +17,12 @@ use super::chart_options::ChartOptions;
 use super::cluster_info_options::ClusterInfoOptions;
 use super::common::{CatalogOption, Target};
 use super::connect::is_configured;
-use super::document::Document;
-use super::finding_output::FindingOutput;
+use super::document::{Document, locate};
 use super::live::{after_apply, find_live, superseded_by};
 use super::offline::{Offline, Refused, report, well_formed};
 use super::output;
 use super::value_change::DisplayOptions;
 use osdpl_core::catalog::Catalog;
-use osdpl_core::finding::Finding;
 use osdpl_operator::controller::{ChartSource, preview};
 use report::PlanReport;
 
@@ -114,7 +112,8 @@ impl Arguments {
     ) -> anyhow::Result<PlanReport> {
         match offline {
             Ok(Offline { deployment, desired, placeholders, .. }) => {
-                let findings = self.json_findings(&desired.findings, document);
+                let printed = desired.findings.iter().filter(|_| self.output == Format::Json);
+                let findings = printed.map(|finding| locate(finding, Some(document))).collect();
                 Ok(PlanReport { findings, placeholders, ..offline::new_cloud(&deployment, &desired, catalog) })
             }
             Err(error) => Ok(PlanReport { is_offline: true, ..self.refused_report(error, Some(document))? }),
@@ -131,13 +130,7 @@ impl Arguments {
         let object = document.object();
         let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
         let (name, namespace) = (text("name"), text("namespace"));
-        Ok(PlanReport {
-            name,
-            namespace,
-            refused: true,
-            findings: self.json_findings(&findings, document),
-            ..PlanReport::default()
-        })
+        Ok(PlanReport { name, namespace, refused: true, findings, ..PlanReport::default() })
     }
 
     /// With `--output json`, prints the findings about a file for which the command can't make a plan. The command then
@@ -145,18 +138,11 @@ impl Arguments {
     fn print_findings(&self) {
         let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
         let Ok(Some(report)) = report(file, &self.catalog) else { return };
-        let findings = report.findings.into_iter().map(FindingOutput::from).collect();
+        let findings = report.findings;
         let report = PlanReport { is_offline: self.offline, refused: true, findings, ..PlanReport::default() };
         if let Ok(text) = serde_json::to_string_pretty(&report) {
             output::line(text);
         }
-    }
-
-    /// Returns the findings that the report contains. With `--output json`, these are all findings. With
-    /// `--output table`, the result is empty, because the command has already printed the findings.
-    fn json_findings(&self, findings: &[Finding], document: &Document) -> Vec<FindingOutput> {
-        let printed = findings.iter().filter(|_| self.output == Format::Json);
-        printed.map(|finding| FindingOutput::of(finding, Some(document))).collect()
     }
 
     /// Whether to plan without a cluster, because the user requests it or no cluster is configured.

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::document::Document;
-use crate::finding_output::FindingOutput;
+use crate::document::{Document, locate};
 use crate::value_change::Change;
 use osdpl_core::desired::{Desired, DesiredRelease, Selection, redact};
+use osdpl_core::finding::Finding;
 use osdpl_values::{CollectSorted, changed_paths, get};
 
 /// The cloud that results from one list of presets.
@@ -38,7 +38,7 @@ pub(crate) struct Comparison {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub unknown: BTreeMap<String, String>,
     /// Findings that only the second cloud has.
-    pub findings: Vec<FindingOutput>,
+    pub findings: Vec<Finding>,
     /// One line for each fact that a placeholder replaces in at least one of the clouds, except for credentials.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub placeholders: BTreeSet<String>,
@@ -67,9 +67,13 @@ impl Comparison {
         let (services_before, services_after) = (services(before), services(after));
         let names = |cloud: &Cloud| -> BTreeSet<String> { cloud.desired.releases.keys().cloned().collect_set() };
         let (names_before, names_after) = (names(before), names(after));
-        let findings = |cloud: &Cloud| -> BTreeSet<FindingOutput> {
-            cloud.desired.findings.iter().map(|finding| FindingOutput::of(finding, document)).collect_set()
-        };
+        let is_new = |finding: &&Finding| !before.desired.findings.contains(finding);
+        let new = after.desired.findings.iter().filter(is_new).map(|finding| locate(finding, document));
+        let mut findings: Vec<Finding> = new.collect();
+        findings.sort_by_cached_key(|finding| {
+            (finding.line(), finding.level.as_str(), finding.field().to_owned(), finding.text())
+        });
+        findings.dedup();
         let mut comparison = Self {
             before: before.presets.clone(),
             after: after.presets.clone(),
@@ -81,7 +85,7 @@ impl Comparison {
             removed: only(&names_before, &names_after),
             changed: BTreeMap::new(),
             unknown: BTreeMap::new(),
-            findings: only(&findings(after), &findings(before)),
+            findings,
             placeholders: before.placeholders.iter().chain(&after.placeholders).cloned().collect_set(),
             has_no_releases: names_before.is_empty() && names_after.is_empty(),
         };
@@ -130,7 +134,7 @@ impl Comparison {
             let _ = writeln!(text, "{after} is the same as {before}");
         }
         for finding in &self.findings {
-            let _ = writeln!(text, "with {after}: {finding}");
+            let _ = writeln!(text, "with {after}: {}: {finding}", finding.level.as_str());
         }
         for placeholder in &self.placeholders {
             let _ = writeln!(text, "placeholder: {placeholder}");

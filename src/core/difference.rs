@@ -51,7 +51,6 @@ pub enum Effect {
     RestartsPodsOnDelete,
     /// The object is a hook (a Job or pod) whose manifest changed. helm deletes hooks at each upgrade and creates them
     /// again, so the changed Job or pod runs during the upgrade.
-    #[serde(rename = "runsAnew")]
     RunsAgain,
     /// The object is a hook (a Job or pod) whose manifest changed, but the upgrade runs no hooks (`--no-hooks`). So the
     /// Job or pod that is in the cluster stays as it is.

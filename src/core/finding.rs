@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::ser::SerializeStruct;
+use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// The rule name of findings that no rule of the crate `osdpl-lint` reports. Most of these findings come from the
@@ -42,10 +42,10 @@ pub struct Finding {
     pub level: Level,
     /// The field that the finding is about; if osdpl read the resource from a file, also the line of the field.
     pub location: Location,
-    /// The problem, in words for the user. If `remedy` is `None`, the message also says how to resolve the problem.
+    /// The problem, in words for the user: what happened, and why.
     pub message: String,
-    /// The action that the user must take to resolve the problem; `None` if `message` says what to do.
-    pub remedy: Option<&'static str>,
+    /// What the user must do to resolve the problem. Each error and warning has a remedy; a note may have none.
+    pub remedy: Option<String>,
 }
 
 /// The field that a finding is about; if osdpl read the resource from a file, also the line of the field.
@@ -70,31 +70,38 @@ pub struct SourceLine {
     pub resource: String,
 }
 
+/// `text` has the form "what happened: why; what to do". The part after the first "; " is the remedy.
 impl Finding {
     /// Creates a finding of the rule [`CATALOGUE`] about a field of the resource.
-    pub fn new(level: Level, field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::of_rule(CATALOGUE, level, field, message)
+    pub fn new(level: Level, field: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::of_rule(CATALOGUE, level, field.into(), text.into())
     }
 
     /// Creates a finding with the level error. osdpl refuses a resource that has such a finding.
-    pub fn error(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::of_rule(rule, Level::Error, field, message)
+    pub fn error(rule: &'static str, field: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::of_rule(rule, Level::Error, field.into(), text.into())
     }
 
     /// Creates a finding with the level warning. osdpl accepts a resource despite its warnings.
-    pub fn warning(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::of_rule(rule, Level::Warning, field, message)
+    pub fn warning(rule: &'static str, field: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::of_rule(rule, Level::Warning, field.into(), text.into())
     }
 
-    fn of_rule(rule: &'static str, level: Level, field: impl Into<String>, message: impl Into<String>) -> Self {
-        let location = Location { source: None, field: field.into() };
-        Self { rule, level, location, message: message.into(), remedy: None }
+    fn of_rule(rule: &'static str, level: Level, field: String, text: String) -> Self {
+        // A value of the user in quotes may contain "; ", so split only outside of quotes.
+        let is_unquoted = |end: &usize| text[..*end].matches('"').count().is_multiple_of(2);
+        let end = text.match_indices("; ").map(|(end, _)| end).find(is_unquoted);
+        let (mut message, location) = (text, Location { source: None, field });
+        let remedy = end.map(|end| message.split_off(end).split_off("; ".len()));
+        Self { rule, level, location, message, remedy }
     }
 
-    /// Sets the remedy: what the user must do to resolve the problem.
+    /// Returns the finding after `scrub` has removed the secrets from its message and remedy.
     #[must_use]
-    pub fn with_remedy(self, remedy: &'static str) -> Self {
-        Self { remedy: Some(remedy), ..self }
+    pub fn scrubbed(self, scrub: &dyn Fn(&str) -> String) -> Self {
+        // Scrub the text as a whole: a secret may contain "; ".
+        let scrubbed = Self::of_rule(self.rule, self.level, self.location.field.clone(), scrub(&self.text()));
+        Self { message: scrubbed.message, remedy: scrubbed.remedy, ..self }
     }
 
     /// Sets the field of the resource that the finding is about.
@@ -136,7 +143,7 @@ impl Finding {
 
     /// Returns the message, followed by the remedy if there is one.
     pub fn text(&self) -> String {
-        match self.remedy {
+        match &self.remedy {
             Some(remedy) => format!("{}; {remedy}", self.message),
             None => self.message.clone(),
         }
@@ -154,17 +161,61 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Serializes a finding in the format that `osdpl validate -o json` prints.
+/// Serializes a finding in the format that all commands print with `-o json`. If osdpl did not read the resource from a
+/// file, the keys `file`, `line` and `resource` are absent. If the finding has no remedy, `remedy` is absent.
 impl Serialize for Finding {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Finding", 7)?;
-        fields.serialize_field("file", self.file())?;
-        fields.serialize_field("line", &self.line())?;
-        fields.serialize_field("level", self.level.as_str())?;
-        fields.serialize_field("rule", self.rule)?;
-        fields.serialize_field("resource", self.resource())?;
-        fields.serialize_field("field", self.field())?;
-        fields.serialize_field("message", &self.text())?;
+        let mut fields = serializer.serialize_map(None)?;
+        if let Some(SourceLine { file, line, resource }) = &self.location.source {
+            fields.serialize_entry("file", file)?;
+            fields.serialize_entry("line", line)?;
+            fields.serialize_entry("resource", resource)?;
+        }
+        fields.serialize_entry("level", self.level.as_str())?;
+        fields.serialize_entry("rule", self.rule)?;
+        fields.serialize_entry("field", self.field())?;
+        fields.serialize_entry("message", &self.message)?;
+        if let Some(remedy) = &self.remedy {
+            fields.serialize_entry("remedy", remedy)?;
+        }
         fields.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn splits_text_into_message_and_remedy() {
+        for (text, message, remedy) in [
+            ("a is b: c; remove it; see d", "a is b: c", Some("remove it; see d")),
+            ("\"1; 2\" is no address; write one", "\"1; 2\" is no address", Some("write one")),
+            ("added a service", "added a service", None),
+        ] {
+            let finding = Finding::new(Level::Note, "spec.a", text);
+            assert_eq!((finding.message.as_str(), finding.remedy.as_deref()), (message, remedy));
+            assert_eq!(finding.text(), text);
+        }
+    }
+
+    #[test]
+    fn scrubs_message_and_remedy() {
+        let finding = Finding::error("cel", "spec.a", "it is s1; s2 or s3; write s2");
+        let scrubbed = finding.scrubbed(&|text| text.replace("s1; s2", "…").replace("s2", "…"));
+        assert_eq!((scrubbed.message.as_str(), scrubbed.remedy.as_deref()), ("it is … or s3", Some("write …")));
+    }
+
+    #[test]
+    fn json_has_file_and_remedy_if_known() {
+        let finding = Finding::new(Level::Note, "spec.a", "added a service");
+        let expected = json!({"level": "note", "rule": CATALOGUE, "field": "spec.a", "message": "added a service"});
+        assert_eq!(serde_json::to_value(&finding).unwrap(), expected);
+        let line = SourceLine { file: "a.yaml".into(), line: 2, resource: "A b".into() };
+        let located = serde_json::to_value(Finding::error("cel", "", "a; b").at_line(line)).unwrap();
+        let expected = json!({"file": "a.yaml", "line": 2, "resource": "A b", "level": "error", "rule": "cel", "field": "", "message": "a", "remedy": "b"});
+        assert_eq!(located, expected);
     }
 }

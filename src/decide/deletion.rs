@@ -82,8 +82,8 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let catalog_error = snapshot.catalog_findings.iter().find(|finding| finding.level == Level::Error);
     let mut forget_secrets = false;
     let remaining = if let Some(error) = catalog_error {
-        block(&mut steps, reason::INVALID, &error.message);
-        Some(error.message.clone())
+        block(&mut steps, reason::INVALID, &error.text());
+        Some(error.text())
     } else if let Some(obstacle) = instances::obstacle(&mut draft, &observed) {
         block(&mut steps, reason::DELETING, &obstacle);
         Some(obstacle)

@@ -22,5 +22,5 @@ pub use admission::spec_to_check;
 pub use crd::{Schemas, read_spec};
 pub use file::{Content, Document, ParsedDocument, split_documents};
 pub use kinds::{Kind, is_deployment, likely_mistake, objects};
-pub use report::{Argument, Report, Summary, describe_kinds, manifests, report};
+pub use report::{Argument, Report, Summary, describe_kinds, describe_resource, manifests, report};
 pub use review::ReviewInput;

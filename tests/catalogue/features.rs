@@ -55,7 +55,7 @@ fn reports(cases: &[(Value, &str, &[&str])]) {
     for (change, field, parts) in cases {
         let desired = resolved(catalog, &base_spec(change));
         let reported: Vec<_> = desired.findings.iter().filter(|finding| finding.location.field == *field).collect();
-        let fits = reported.iter().any(|finding| parts.iter().all(|part| finding.message.contains(part)));
+        let fits = reported.iter().any(|finding| parts.iter().all(|part| finding.text().contains(part)));
         assert!(fits, "{change}: no finding at {field} contains {parts:?}: {:#?}", desired.findings);
     }
 }

@@ -113,7 +113,7 @@ fn checks_presets_in_config_maps_like_specs() {
     let findings =
         input.evaluate(&deployment, None).desired.findings.into_iter().filter(|finding| finding.rule == "unknown-key");
     let mut findings: Vec<String> =
-        findings.map(|finding| format!("{}: {}", finding.location.field, finding.message)).collect();
+        findings.map(|finding| format!("{}: {}", finding.location.field, finding.text())).collect();
     findings.sort();
     let location = "spec.presets: ConfigMap openstack/edge, key presets.edge.yaml (fragments[0]): the values of chart keystone have no ";
     assert_eq!(findings.len(), 2, "{findings:#?}");

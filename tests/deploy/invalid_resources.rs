@@ -40,7 +40,7 @@ pub const INVALID_RESOURCES: &[InvalidResource] = &[
         Rule,
         "{openstackRelease: gazpacho}",
         "spec.openstackRelease",
-        "must be an OpenStack release by year and number, in quotes, such as \"2026.1\"",
+        "must be an OpenStack release by year and number, in quotes; write one such as \"2026.1\"",
     ),
     invalid(Rule, "{openstackRelease: ''}", "spec.openstackRelease", "must be an OpenStack release"),
     invalid(Schema, "{}", "spec.openstackRelease", "Required value"),
@@ -104,7 +104,7 @@ pub const INVALID_RESOURCES: &[InvalidResource] = &[
         Rule,
         "{openstackRelease: '2026.1', storageClass: Fast_Disks}",
         "spec.storageClass",
-        "must be the name of a StorageClass, such as general",
+        "must be the name of a StorageClass; choose one from `kubectl get storageclasses`",
     ),
     invalid(
         Schema,

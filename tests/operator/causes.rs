@@ -41,7 +41,7 @@ fn check_commands(world: &World, root: &str, objects: &[String]) {
         (json["ready"].clone(), json["chains"][0]["root"].clone()),
         (json!(false), json!(format!("mariadb/server: {root}")))
     );
-    assert_eq!(json["look"][0]["command"], json!(format!("kubectl -n {namespace} describe pod mariadb-server-0")));
+    assert_eq!(json["inspect"][0]["command"], json!(format!("kubectl -n {namespace} describe pod mariadb-server-0")));
     let json: serde_json::Value = serde_json::from_slice(&world.run(&["status", "-o", "json"]).stdout).unwrap();
     assert_eq!((&json["ready"], &json["status"]["causes"][0]["affected"]), (&json!(false), &json!(["keystone/api"])));
     let (code, output) = world.why("keystone");

@@ -150,8 +150,8 @@ fn invalid_yaml_has_a_line_and_is_refused_if_named() {
 #[test]
 fn cluster_description_must_be_valid() {
     for (option, value, expected) in [
-        ("--pod-network", "10.0.0.0", "the prefix length is missing; expected a network, such as 10.244.0.0/16"),
-        ("--service-network", "services", "this is not an IP address; expected a network"),
+        ("--pod-network", "10.0.0.0", "the prefix length is missing; write a network such as 10.244.0.0/16"),
+        ("--service-network", "services", "this is not an IP address; write a network"),
         ("--nodes", "three", "invalid digit"),
         ("--storage-class", "A b", "this is not the name of a StorageClass"),
     ] {

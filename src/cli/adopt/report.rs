@@ -25,7 +25,6 @@ pub(crate) struct AdoptReport {
     /// missing releases, so that the operator does not install them.
     pub installs: Vec<String>,
     /// Helm releases that osdpl leaves out of the `OpenStackDeployment` that it writes, each with the reason.
-    #[serde(rename = "left")]
     pub ignored: Vec<IgnoredRelease>,
     pub openstack_release: String,
     pub presets: Vec<String>,

@@ -21,10 +21,9 @@ pub(crate) struct Warning {
     /// The path of the password in the release's values.
     pub field: String,
     /// The Secret to which the user writes a new password after the release is adopted.
-    #[serde(rename = "place")]
     pub location: String,
     /// The catalogue's rotation note: what else happens, or what else the user must do, when the password changes.
-    #[serde(rename = "besides", skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub rotation: String,
 }
 

@@ -3,7 +3,7 @@
 use kube::ResourceExt;
 
 use super::report::{DiffReport, Outcome, ReleaseDiff};
-use crate::finding_output::FindingOutput;
+use crate::document::locate;
 use crate::live::Live;
 use crate::manifests::{ReleaseToRender, Renderer, scrubber};
 use crate::value_change::{Change, Redactor, ValuesSource};
@@ -26,8 +26,7 @@ pub(crate) async fn compare_all(
 ) -> anyhow::Result<DiffReport> {
     let Live { client, deployment, preview, .. } = live;
     let scrub = |text: &str| preview.scrubber.scrub(text);
-    let findings =
-        preview.findings.iter().map(|finding| FindingOutput::of(finding, live.document.as_ref()).scrubbed(scrub));
+    let findings = preview.findings.iter().map(|finding| locate(finding, live.document.as_ref()).scrubbed(&scrub));
     let mut report = DiffReport {
         namespace: deployment.namespace().unwrap_or_default(),
         name: deployment.name_any(),
@@ -36,7 +35,12 @@ pub(crate) async fn compare_all(
         ..DiffReport::default()
     };
     if preview.refused {
-        let messages = report.findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        let messages = report
+            .findings
+            .iter()
+            .map(|finding| format!("{}: {finding}", finding.level.as_str()))
+            .collect::<Vec<_>>()
+            .join("\n");
         anyhow::bail!("the resource is refused, so the operator would change nothing:\n{messages}");
     }
     let secrets: Vec<String> = collect_secrets(&preview.facts).into_iter().map(Into::into).collect();

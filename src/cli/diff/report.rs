@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::finding_output::FindingOutput;
 use crate::value_change::Change;
 use osdpl_core::difference::Difference;
+use osdpl_core::finding::Finding;
 
 /// The result of `osdpl diff`: the changes that a reconcile pass would make to the releases.
 #[derive(Default, Serialize)]
@@ -23,7 +23,7 @@ pub(crate) struct DiffReport {
     pub unmanaged: usize,
     /// Findings about the `OpenStackDeployment`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<FindingOutput>,
+    pub findings: Vec<Finding>,
     /// Messages about facts that osdpl could not read. Without these facts, the comparison may be wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
@@ -104,7 +104,7 @@ impl DiffReport {
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         for finding in &self.findings {
-            let _ = writeln!(text, "{finding}");
+            let _ = writeln!(text, "{}: {finding}", finding.level.as_str());
         }
         for (name, release) in &self.releases {
             let _ = writeln!(text, "{name} ({}) {}", release.release, release.outcome);

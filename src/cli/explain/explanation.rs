@@ -75,7 +75,6 @@ pub(crate) struct OnNodes {
 pub(crate) struct LayerValue {
     /// The location at which the layer sets the value: a file, line and field such as
     /// `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the `OpenStackDeployment`.
-    #[serde(rename = "place")]
     pub location: String,
     /// The value that the layer sets; absent if the layer sets a parent key to a value other than a map or null.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,10 +6,10 @@ use kube::ResourceExt;
 use serde::Serialize;
 
 use super::actions::{self, ActionOutput, NodeLabels, ObjectOutput};
-use crate::document::Document;
-use crate::finding_output::FindingOutput;
+use crate::document::{Document, locate};
 use crate::value_change::{Change, DisplayOptions, changes};
 use osdpl_core::api::{DeletionPolicy, OpenStackDeployment};
+use osdpl_core::finding::Finding;
 use osdpl_core::plan::{Step, Wait};
 use osdpl_operator::controller::Preview;
 
@@ -46,7 +46,7 @@ pub(crate) struct PlanReport {
     /// The changes that wait for approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    pub findings: Vec<FindingOutput>,
+    pub findings: Vec<Finding>,
     /// One line for each fact that a placeholder replaces; empty for a plan with a cluster. Only the JSON output
     /// contains these lines: for the text output, the command has already printed them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -137,8 +137,8 @@ impl PlanReport {
                 changes: desired.map(|desired| changes(name, desired, preview, options)).unwrap_or_default(),
             }
         });
-        let findings = preview.findings.iter().map(|finding| FindingOutput::of(finding, document));
-        let findings = findings.map(|finding| finding.scrubbed(|text| preview.scrubber.scrub(text)));
+        let findings = preview.findings.iter().map(|finding| locate(finding, document));
+        let findings = findings.map(|finding| finding.scrubbed(&|text| preview.scrubber.scrub(text)));
         let mut report = Self {
             namespace: deployment.namespace().unwrap_or_default(),
             name: deployment.name_any(),
@@ -202,7 +202,7 @@ impl PlanReport {
     pub(crate) fn table(&self) -> String {
         let mut text = String::new();
         for finding in &self.findings {
-            let _ = writeln!(text, "{finding}");
+            let _ = writeln!(text, "{}: {finding}", finding.level.as_str());
         }
         for release in &self.releases {
             let status = if self.is_offline { String::new() } else { format!(" {:<16}", release.status) };

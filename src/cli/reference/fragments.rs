@@ -147,7 +147,7 @@ pub(crate) fn checks(checks: &[file::Check]) -> String {
 pub(crate) fn certificates_data(certificates: &[file::Certificates]) -> Value {
     let one = |entry: &file::Certificates| {
         json!({
-            "field": entry.field, "when": entry.when, "secrets": entry.secrets, "keys": entry.keys, "brought": entry.user_provided,
+            "field": entry.field, "when": entry.when, "secrets": entry.secrets, "keys": entry.keys, "userProvided": entry.user_provided,
         })
     };
     certificates.iter().map(one).collect()

@@ -26,7 +26,7 @@ impl Arguments {
         let Live { client, deployment, catalog, preview, .. } = query.load().await?;
         let mut preview = preview;
         for finding in &mut preview.desired.findings {
-            finding.message = preview.scrubber.scrub(&finding.message);
+            *finding = finding.clone().scrubbed(&|text| preview.scrubber.scrub(text));
         }
         report_findings(&preview.desired)?;
         for unknown in &preview.unknown {

@@ -12,7 +12,6 @@ pub(crate) struct TestReport {
     pub passed: usize,
     pub failed: usize,
     /// The number of files and cases that are invalid, so that osdpl could not run them.
-    #[serde(rename = "wrong")]
     pub invalid: usize,
 }
 
@@ -20,12 +19,11 @@ pub(crate) struct TestReport {
 #[derive(Serialize)]
 pub(crate) struct CaseResult {
     /// The location of the case, such as `values.yaml:12`.
-    #[serde(rename = "place")]
     pub location: String,
     pub name: String,
     pub passed: bool,
     /// Why osdpl could not run the case: a problem in the case or in its file.
-    #[serde(rename = "wrong", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
@@ -37,7 +35,6 @@ pub(crate) struct CaseResult {
 
 #[derive(Serialize)]
 pub(crate) struct Failure {
-    #[serde(rename = "place")]
     pub location: String,
     pub message: String,
 }

@@ -37,7 +37,7 @@ fn json_has_rule_and_location_of_findings() {
     let report = serde_json::to_value(reported(TWO)).unwrap();
     assert_eq!(report["summary"], json!({"resources": 2, "errors": 4, "warnings": 0}));
     let second = json!({"file": "two.yaml", "line": 13, "level": "error", "rule": "field", "resource": "OpenStackDeployment cloud",
-                        "field": "spec.regoin", "message": "there is no such field (did you mean \"region\"?); correct it, or remove it"});
+                        "field": "spec.regoin", "message": "there is no such field (did you mean \"region\"?)", "remedy": "correct it, or remove it"});
     assert_eq!(report["findings"][1], second);
 }
 

@@ -13,7 +13,6 @@ pub(crate) struct WhyReport<'a> {
     ready: bool,
     lines: &'a [String],
     chains: Vec<ChainJson<'a>>,
-    #[serde(rename = "look")]
     inspect: Vec<ObjectJson<'a>>,
 }
 
@@ -94,6 +93,6 @@ mod tests {
         );
         let first =
             json!({"kind": "Pod", "namespace": "n", "name": "api-x", "command": "kubectl -n n describe pod api-x"});
-        assert_eq!((&report["look"][0], report["look"].as_array().unwrap().len()), (&first, 4));
+        assert_eq!((&report["inspect"][0], report["inspect"].as_array().unwrap().len()), (&first, 4));
     }
 }

@@ -53,9 +53,9 @@ const PATHS_MESSAGE: &str = "must contain paths whose keys are separated by sing
 const SUBDOMAIN: &str = "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')";
 const LABEL: &str = "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')";
 const KEY: &str = "self.matches('^[-._a-zA-Z0-9]+$')";
-const KEY_MESSAGE: &str = "must be a key of the object's data: letters, digits, `-`, `_` and `.`, such as values.yaml";
-const OBJECT_MESSAGE: &str =
-    "must be the name of an object in this namespace: lower case letters, digits, `-` and `.`, such as nova-values";
+const KEY_MESSAGE: &str =
+    "must be a key of the object's data: letters, digits, `-`, `_` and `.`; write one such as values.yaml";
+const OBJECT_MESSAGE: &str = "must be the name of an object in this namespace: lower case letters, digits, `-` and `.`; write one such as nova-values";
 
 /// The CEL rules that the API server checks for an `OpenStackDeployment`.
 pub(crate) const RULES: &[Rule] = &[
@@ -67,7 +67,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule(
         "spec.openstackRelease",
         "self.matches('^20[0-9]{2}[.][12]$')",
-        "must be an OpenStack release by year and number, in quotes, such as \"2026.1\"",
+        "must be an OpenStack release by year and number, in quotes; write one such as \"2026.1\"",
     ),
     rule(
         "spec.presets",
@@ -83,22 +83,22 @@ pub(crate) const RULES: &[Rule] = &[
     rule(
         "spec.catalog.[].digest",
         "self.matches('^sha256:[0-9a-f]{64}$')",
-        "must be `sha256:` and 64 hexadecimal digits in lower case; `status.catalog` of the resource shows the digest of each ConfigMap",
+        "must be `sha256:` and 64 hexadecimal digits in lower case; copy the digest from `status.catalog` of the resource",
     ),
     rule(
         "spec.publicDomain",
         "!isIP(self) && self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
-        "must be a DNS name in lower case, without scheme, port or slash, such as cloud.example.org",
+        "must be a DNS name in lower case, without scheme, port or slash; write one such as cloud.example.org",
     ),
     rule(
         "spec.region",
         "self.matches('^[A-Za-z0-9][-._A-Za-z0-9]*$')",
-        "must be a Keystone region of letters, digits, `-`, `_` and `.`, such as RegionOne",
+        "must be a Keystone region of letters, digits, `-`, `_` and `.`; write one such as RegionOne",
     ),
     rule(
         "spec.storageClass",
         SUBDOMAIN,
-        "must be the name of a StorageClass, such as general; `kubectl get storageclasses` lists them",
+        "must be the name of a StorageClass; choose one from `kubectl get storageclasses`, such as general",
     ),
     rule("spec.common.unset", PATHS, PATHS_MESSAGE),
     rule("spec.common.infra.unset", PATHS, PATHS_MESSAGE),
@@ -116,7 +116,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule(
         "spec.services.*.external.host",
         "isIP(self) || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
-        "must be an IP address or a DNS name in lower case, without scheme and port, such as db.example.org",
+        "must be an IP address or a DNS name in lower case, without scheme and port; write one such as db.example.org",
     ),
     rule("spec.services.*.releases.*.unset", PATHS, PATHS_MESSAGE),
     rule("spec.services.*.releases.*.valuesFrom.[].name", SUBDOMAIN, OBJECT_MESSAGE),
@@ -124,12 +124,12 @@ pub(crate) const RULES: &[Rule] = &[
     rule(
         "spec.services.*.releases.*.version",
         "self.matches('^v?[0-9]+[.][0-9]+[.][0-9]+([-+][-+.0-9A-Za-z]+)?$')",
-        "must be an exact chart version, not a range, such as 2026.1.0",
+        "must be an exact chart version, not a range; write one such as 2026.1.0",
     ),
     rule(
         "spec.services.*.releases.*.digest",
         "self.matches('^sha256:[0-9a-f]{64}$')",
-        "must be the digest of a chart, that is `sha256:` and 64 hexadecimal digits in lower case; `osdpl charts list` prints it",
+        "must be the digest of a chart, that is `sha256:` and 64 hexadecimal digits in lower case; copy it from the output of `osdpl charts list`",
     ),
     rule(
         "spec.services.*.releases.*",
@@ -139,17 +139,17 @@ pub(crate) const RULES: &[Rule] = &[
     rule(
         "spec.services.*.releases.*.namespace",
         LABEL,
-        "must be the name of a namespace: lower case letters, digits and `-`, such as openstack",
+        "must be the name of a namespace: lower case letters, digits and `-`; write one such as openstack",
     ),
     rule(
         "spec.services.*.releases.*.name",
         LABEL,
-        "must be a name for a helm release: lower case letters, digits and `-`, such as keystone",
+        "must be a name for a helm release: lower case letters, digits and `-`; write one such as keystone",
     ),
     rule(
         "spec.nodes.roles",
         "self.all(role, role.size() <= 63 && role.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'))",
-        "must map names of roles to their nodes; a name has at most 63 lower case letters, digits and `-`, such as compute or gpu-nodes",
+        "must map names of roles to their nodes, and a name may have at most 63 lower case letters, digits and `-`; write names such as compute or gpu-nodes",
     ),
     rule(
         "spec.nodes.roles.*",
@@ -164,22 +164,22 @@ pub(crate) const RULES: &[Rule] = &[
     rule(
         "spec.nodes.overrides.[]",
         "has(self.selector) != has(self.nodes)",
-        "must select nodes: either by `selector` or by `nodes`, not by both",
+        "must select nodes: either by `selector` or by `nodes`; set exactly one of them",
     ),
     rule(
         "spec.nodes.rollout.batchSize",
         "string(self).matches('^([1-9][0-9]{0,2}|([1-9][0-9]?|100)%)$')",
-        "must be a number of nodes from 1 to 999, or a share of the nodes from 1% to 100%, such as 5 or 10%",
+        "must be a number of nodes from 1 to 999, or a share of the nodes from 1% to 100%; write a value such as 5 or 10%",
     ),
     rule(
         "spec.charts.repository",
         r#"self.matches('^(https|oci)://[^/?#@ "]+(/[^?#@ "]*)?$')"#,
-        "must be the URL of a chart repository that begins with https:// or oci:// and contains no user name, query or fragment, such as https://tarballs.opendev.org/openstack/openstack-helm",
+        "must be the URL of a chart repository that begins with https:// or oci:// and contains no user name, query or fragment; write one such as https://tarballs.opendev.org/openstack/openstack-helm",
     ),
     rule(
         "spec.images.mirrors",
         "self.all(from, from != '' && !from.contains('://') && self[from] != '' && !self[from].contains('://'))",
-        "must map prefixes of image references to their replacements, both without scheme and not empty, such as quay.io: registry.example.org/quay",
+        "must map prefixes of image references to their replacements, both without scheme and not empty; write an entry such as quay.io: registry.example.org/quay",
     ),
 ];
 

@@ -299,7 +299,7 @@ fn external(
             let able = able.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
             findings.push(refused(
                 field,
-                format!("service {service} can't be external, so remove `external`; these can: {able}"),
+                format!("service {service} can't be external; remove `external`; these can: {able}"),
             ));
             continue;
         };

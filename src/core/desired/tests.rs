@@ -209,7 +209,7 @@ fn rejects_wrong_specs_with_a_remedy() {
         ),
         (
             json!({"services": {"front": {"external": {"host": "h"}}}}),
-            "spec.services.front.external: service front can't be external, so remove `external`; these can: store",
+            "spec.services.front.external: service front can't be external; remove `external`; these can: store",
         ),
         (
             json!({"services": {"store": {"enabled": false}}}),

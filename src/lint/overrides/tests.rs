@@ -11,9 +11,9 @@ use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Facts, resolve_with_layers, select};
 use osdpl_core::testing::files;
 
-const COUPLINGS: &str = "couplings:\n- what: the number of servers\n  why: they are counted\n  default: 2\n  places:\n  - {release: store, path: pod.replicas}\n\
+const COUPLINGS: &str = "couplings:\n- what: the number of servers\n  why: they are counted\n  default: 2\n  paths:\n  - {release: store, path: pod.replicas}\n\
                          \x20 - {release: front, path: conf.replicas}\n- what: the region\n  why: it is looked for\n  remedy: set spec.region instead\n\
-                         \x20 expected: spec.region\n  places:\n  - {path: auth.*.region}\n";
+                         \x20 expected: spec.region\n  paths:\n  - {path: auth.*.region}\n";
 const PRESET: &str = "preset: small\ndescription: A small cloud.\nservices: [store, front]\nfragments:\n- releases:\n    front:\n      values: {conf: {workers: 4, \
                       hosts: [a, b, c]}, auth: {admin: {region: '${spec.region}'}}}\n    store:\n      values: {front: {user: 'as-${credentials.front.user}'}}\n";
 const FRONT: &str = "conf: {region: string, password: string, colour: string, workers: number, replicas: number, debug: boolean, opts: {a: string, b: string}, \
@@ -51,7 +51,7 @@ fn warnings_with(value: Value, more: &[(&str, &str)]) -> Vec<String> {
     let facts = Facts { credentials: serde_json::from_value(credentials).unwrap(), helm_major: 4, ..Facts::default() };
     let layered = resolve_with_layers(&spec, &catalog, &selection, &facts);
     let found = check(&Cloud::new(&spec, &catalog, &selection, &facts, &layered));
-    found.iter().map(|finding| format!("{} {}: {}", finding.rule, finding.field(), finding.message)).collect()
+    found.iter().map(|finding| format!("{} {}: {}", finding.rule, finding.field(), finding.text())).collect()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "callers pass the result of `json!`")]

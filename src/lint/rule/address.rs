@@ -28,7 +28,7 @@ pub fn check_network(text: &str) -> Result<(), String> {
     if network::parse(text).is_some() {
         return Ok(());
     }
-    let expected = "expected a network, such as 10.244.0.0/16 or fd00:10:244::/48";
+    let expected = "write a network such as 10.244.0.0/16 or fd00:10:244::/48";
     Err(match (text.split_once('/'), text.parse::<IpAddr>()) {
         (None, Ok(_)) => format!("the prefix length is missing; {expected}"),
         (Some((address, _)), _) if address.parse::<IpAddr>().is_ok() => {
@@ -159,7 +159,7 @@ fn problem(text: &str) -> Option<String> {
         // Treat a string without a prefix length as an address only if it has three dots or contains `::`. Versions
         // also contain dots, and MAC addresses also contain colons.
         None if is_v4 && address.matches('.').count() == 3 || is_v6 && address.contains("::") => {
-            let expected = "this is not an IP address; expected one such as 192.0.2.10 or 2001:db8::10";
+            let expected = "this is not an IP address; write one such as 192.0.2.10 or 2001:db8::10";
             address.parse::<IpAddr>().is_err().then(|| expected.to_owned())
         }
         _ => None,

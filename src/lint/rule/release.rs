@@ -30,7 +30,7 @@ pub(crate) fn check_release_move(deployed: &str, spec: &OpenStackDeploymentSpec,
     } else if from.is_empty() || from.iter().any(|known| known == deployed) {
         unsupported.to_owned()
     } else {
-        format!("{unsupported}; {target} will only be reachable from {}", from.join(" or "))
+        format!("{unsupported} ({target} will only be reachable from {})", from.join(" or "))
     };
     let message = format!("{deployed} is deployed, and {why}; set openstackRelease back to {deployed}");
     let mut found = vec![Finding::error("release-move", FIELD, message)];
@@ -124,7 +124,7 @@ mod tests {
         let files = osdpl_core::testing::files(&[("values/openstack/2026.1.yaml", newer)]);
         let catalog = Catalog::load(&files).unwrap();
         let found = check_release_move(deployed, &serde_json::from_value(spec).unwrap(), &catalog);
-        found.iter().map(|finding| format!("{} {}: {}", finding.rule, finding.field(), finding.message)).collect()
+        found.iter().map(|finding| format!("{} {}: {}", finding.rule, finding.field(), finding.text())).collect()
     }
 
     #[test]
@@ -135,7 +135,7 @@ mod tests {
         let skipped = messages("2024.1", json!({"openstackRelease": "2026.1"}));
         assert!(
             skipped[0].contains(
-                "yet; 2026.1 will only be reachable from 2025.2 or 2025.1; set openstackRelease back to 2024.1"
+                "yet (2026.1 will only be reachable from 2025.2 or 2025.1); set openstackRelease back to 2024.1"
             ),
             "{skipped:?}"
         );

@@ -43,7 +43,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
 /// the field of the spec that selects the addition.
 fn unknown_key(location: &Location, layer: &Layer, path: &Path, finding: Finding) -> Finding {
     if let Some(addition) = location.addition() {
-        return Finding::warning("unknown-key", location.field.clone(), format!("{addition}: {}", finding.message));
+        return Finding::warning("unknown-key", location.field.clone(), format!("{addition}: {}", finding.text()));
     }
     Finding { rule: "unknown-key", ..finding.at_field(field(location, layer, path)) }
 }

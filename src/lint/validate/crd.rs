@@ -115,19 +115,15 @@ impl Schemas {
     }
 
     /// Adds the available OpenStack releases to a finding about a missing or unknown `spec.openstackRelease`.
-    fn with_releases(&self, finding: Finding) -> Finding {
-        if finding.field() != "spec.openstackRelease" {
-            return finding;
-        }
+    fn with_releases(&self, mut finding: Finding) -> Finding {
         let releases: Vec<String> = self.releases.iter().map(|release| format!("{release:?}")).collect();
-        let problem = match finding.message.split_once("; put it in quotes: ") {
-            Some((_, quoted)) if releases.iter().any(|release| release == quoted) => return finding,
-            Some((problem, _)) => problem,
-            None if finding.message.starts_with("is required") => "is required",
-            None => return finding,
-        };
-        let message = format!("{problem}; set it to one of the available OpenStack releases: {}", releases.join(", "));
-        Finding { message, ..finding }
+        let quoted = finding.remedy.as_deref().and_then(|remedy| remedy.strip_prefix("put it in quotes: "));
+        let is_unknown = quoted.is_some_and(|quoted| releases.iter().all(|release| release != quoted));
+        if finding.field() == "spec.openstackRelease" && (is_unknown || finding.message == "is required") {
+            let remedy = format!("set it to one of the available OpenStack releases: {}", releases.join(", "));
+            finding.remedy = Some(remedy);
+        }
+        finding
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) fn unknown_fields(schema: &Value, object: &Value) -> Vec<Finding> {
 }
 
 fn unknown(field: String, hint: &str) -> Finding {
-    Finding::error("field", field, format!("there is no such field{hint}")).with_remedy("correct it, or remove it")
+    Finding::error("field", field, format!("there is no such field{hint}; correct it, or remove it"))
 }
 
 /// Adds a finding for each field in `value` that `schema` does not define. Accepts all fields of a map if the schema

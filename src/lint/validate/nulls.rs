@@ -30,9 +30,9 @@ fn walk(schema: &Value, value: &mut Value, field: &str, found: &mut Vec<Finding>
                 let Some(schema) = known.and_then(|known| known.get(key)).or(entries) else { return true };
                 let field = field_path(field, key);
                 if value.is_null() {
-                    let message = "the value is null: the API server drops or refuses the key";
-                    found
-                        .push(Finding::error("schema", field, message).with_remedy("write a value, or remove the key"));
+                    let message =
+                        "the value is null: the API server drops or refuses the key; write a value, or remove the key";
+                    found.push(Finding::error("schema", field, message));
                     return false;
                 }
                 walk(schema, value, &field, found);

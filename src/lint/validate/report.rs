@@ -298,7 +298,7 @@ impl Location<'_> {
 }
 
 /// Returns the kind and name of a resource.
-fn describe_resource(kind: Kind, object: &Value) -> String {
+pub fn describe_resource(kind: Kind, object: &Value) -> String {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let namespace = object["metadata"]["namespace"].as_str().map(|name| format!("{name}/")).unwrap_or_default();
     format!("{} {namespace}{name}", kind.name()).trim_end().to_owned()

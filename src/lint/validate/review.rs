@@ -59,7 +59,7 @@ impl ReviewInput<'_> {
                 known.field() != finding.field() || !is_better || !(known.rule == "schema" || is_release(known))
             });
             let is_reported = found.iter().any(|known| {
-                known.field() == finding.field() && (known.rule == "field" || known.message == finding.message)
+                known.field() == finding.field() && (known.rule == "field" || known.text() == finding.text())
             });
             found.extend((!is_reported).then_some(finding));
         }

@@ -30,7 +30,7 @@ const TRANSLATIONS: [(&str, &str); 12] = [
     ("cannot deserialize null into string", "expected a string, found null"),
     ("multiple YAML documents detected", "expected one document, found a second one (---)"),
     ("expected mapping start", "expected a map, found something else"),
-    ("non-finite float", ".nan and .inf are not allowed: write a number, or put the text in quotes"),
+    ("non-finite float", ".nan and .inf are not allowed; write a number, or put the text in quotes"),
     ("recursive references require", "an alias refers to a node that contains this alias; remove the alias"),
 ];
 /// The advice to programmers that the YAML library appends to its messages. osdpl removes it.

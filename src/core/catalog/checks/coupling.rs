@@ -66,7 +66,6 @@ struct Entry {
     expected: Option<String>,
     #[serde(default)]
     server: Option<String>,
-    #[serde(rename = "places")]
     paths: Vec<PathEntry>,
 }
 
@@ -100,7 +99,7 @@ fn coupling(index: usize, entry: Entry, reader: &mut Reader<'_>) -> EqualSetting
     });
     let paths = entry.paths.into_iter().enumerate();
     let paths = paths.filter_map(|(position, entry)| {
-        let field = format!("{field}.places[{position}]");
+        let field = format!("{field}.paths[{position}]");
         let path = match &entry.release {
             Some(name) => reader.path(FILE, &field, name, &entry.path)?,
             None => Path::parse(&entry.path)

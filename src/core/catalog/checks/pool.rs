@@ -39,7 +39,7 @@ pub(super) struct Entry {
     workers: Vec<String>,
     #[serde(default = "default_processes")]
     processes: u64,
-    #[serde(default, rename = "beside")]
+    #[serde(default, rename = "otherProcesses")]
     other_processes: u64,
     #[serde(default = "default_pools")]
     pools: u64,

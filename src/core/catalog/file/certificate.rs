@@ -19,7 +19,7 @@ pub struct Certificates {
     /// The names of the entries in each Secret's data that contain the certificate, its private key and its CA.
     pub keys: CertificateKeys,
     /// Whether the user must create the Secrets. If so, osdpl reports a Secret that is missing.
-    #[serde(default, rename = "brought")]
+    #[serde(default, rename = "userProvided")]
     pub user_provided: bool,
 }
 

@@ -28,7 +28,9 @@ pub fn violation_message(fault: &SchemaViolation<'_>, described: Option<&str>) -
             )
         }
         ViolationKind::Pattern(pattern) => match described {
-            Some(described) => format!("{} does not match {pattern}; expected: {}", quote(value), one_line(described)),
+            Some(described) => {
+                format!("{} does not match {pattern}; write another value: {}", quote(value), one_line(described))
+            }
             None => format!("{} does not match {pattern}; correct it", quote(value)),
         },
         ViolationKind::Unsearched => "is too long to compare with the pattern of the field; shorten it".to_owned(),
@@ -134,7 +136,7 @@ mod tests {
             (
                 json!({"type": "string"}),
                 json!(false),
-                "YAML reads this as false, but a string is expected; unquoted n, no, off and false are booleans: put the value in quotes",
+                "YAML reads this as false, but a string is expected; put the value in quotes, because unquoted n, no, off and false are booleans",
             ),
             (
                 json!({"type": "boolean"}),

@@ -34,7 +34,7 @@ fn remedy(expected: &str, value: &Value, schema: &Value) -> String {
     match (expected, value) {
         ("string", Value::Bool(is)) => {
             let words = if *is { "y, yes, on and true" } else { "n, no, off and false" };
-            format!("unquoted {words} are booleans: put the value in quotes")
+            format!("put the value in quotes, because unquoted {words} are booleans")
         }
         ("string", Value::Number(_)) if accepts(schema, &value.to_string().into()) => {
             format!("put it in quotes: \"{value}\"")

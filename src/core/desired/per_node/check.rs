@@ -54,7 +54,7 @@ pub(in crate::desired) fn check(
 fn check_nodes(entry: &NodeOverride) -> Option<String> {
     match (&entry.selector, entry.nodes.is_empty()) {
         (Some(_), false) | (None, true) => {
-            Some("must select nodes: either by `selector` or by `nodes`, not by both".into())
+            Some("must select nodes: either by `selector` or by `nodes`; set exactly one of them".into())
         }
         (Some(selector), true) => crate::desired::selectors::bad_selector(selector)
             .map(|problem| format!("selector: {problem}"))

@@ -5,10 +5,10 @@ use super::*;
 #[test]
 fn describes_what_is_wrong_with_a_network() {
     for (text, expected) in [
-        ("10.0.0.0", "the prefix length is missing; expected a network, such as 10.244.0.0/16"),
+        ("10.0.0.0", "the prefix length is missing; write a network such as 10.244.0.0/16"),
         ("10.0.0.0/33", "the prefix length is invalid (0 to 32 for IPv4, 0 to 128 for IPv6); "),
         ("10.0.0.0/x", "the prefix length is invalid"),
-        ("pods", "this is not an IP address; expected "),
+        ("pods", "this is not an IP address; write "),
         ("", "this is not an IP address; "),
     ] {
         let error = check_network(text).unwrap_err();
@@ -22,17 +22,17 @@ fn rejects_invalid_networks_and_addresses() {
     let messages = |text: &str| {
         let features = json!({"any": {"nodes": [text]}});
         let found = invalid_texts(features.as_object().unwrap()).into_iter();
-        found.map(|finding| format!("{}: {}", finding.field(), finding.message)).collect::<Vec<_>>()
+        found.map(|finding| format!("{}: {}", finding.field(), finding.text())).collect::<Vec<_>>()
     };
     for (text, expected) in [
         ("10.0.0.0/40", "spec.features.any.nodes[0]: \"10.0.0.0/40\": the prefix length is invalid (0 to 32 for IPv4"),
         (
             "1.1.1.1,999.1.1.1",
-            "spec.features.any.nodes[0]: \"999.1.1.1\": this is not an IP address; expected one such as",
+            "spec.features.any.nodes[0]: \"999.1.1.1\": this is not an IP address; write one such as",
         ),
-        ("10.0/8", "spec.features.any.nodes[0]: \"10.0/8\": this is not an IP address; expected a network"),
+        ("10.0/8", "spec.features.any.nodes[0]: \"10.0/8\": this is not an IP address; write a network"),
         ("fd00::/129", "spec.features.any.nodes[0]: \"fd00::/129\": the prefix length is invalid"),
-        ("fd00::1::2", "spec.features.any.nodes[0]: \"fd00::1::2\": this is not an IP address; expected one such as"),
+        ("fd00::1::2", "spec.features.any.nodes[0]: \"fd00::1::2\": this is not an IP address; write one such as"),
     ] {
         let found = messages(text);
         assert!(found.len() == 1 && found[0].starts_with(expected), "{found:?}");
@@ -64,7 +64,7 @@ fn reports_overlapping_feature_networks_once() {
     assert!(names_networks(&spec) && !names_networks(&OpenStackDeploymentSpec::default()));
     let messages = |written: &Values| -> Vec<_> {
         let found = overlaps(features, written, &ClusterInfo::default()).into_iter();
-        found.map(|finding| format!("{} {}: {}", finding.level.as_str(), finding.field(), finding.message)).collect()
+        found.map(|finding| format!("{} {}: {}", finding.level.as_str(), finding.field(), finding.text())).collect()
     };
     let partial = messages(json!({"octavia": features["octavia"]}).as_object().unwrap());
     assert_eq!((partial.len(), partial[0].starts_with("warning spec.features.")), (1, true), "{partial:?}");
@@ -114,7 +114,7 @@ fn reports_overlapping_cluster_networks_once() {
         Range { description: description.into(), is_of_pods, cidr: cidr.into() }
     };
     let message = |networks: Vec<Range>| {
-        cluster_overlap(&ClusterInfo { networks, ..ClusterInfo::default() }).map(|finding| finding.message)
+        cluster_overlap(&ClusterInfo { networks, ..ClusterInfo::default() }).map(|finding| finding.text())
     };
     let found = message(vec![range(true, "10.0.0.0/8"), range(false, "10.96.0.0/12"), range(true, "10.96.1.0/24")]);
     assert!(found.unwrap().starts_with("a network of the cluster's pods overlaps 10.96.0.0/12 of Services: "));
