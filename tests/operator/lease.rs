@@ -84,13 +84,18 @@ impl World {
     /// Returns the successful writes of the operators' Lease after `since`. Ignores failed writes: a standby's write
     /// fails with a conflict if another operator was faster.
     fn lease_writes_since(&self, since: Timestamp) -> Vec<AuditEntry> {
-        let is_lease = |entry: &AuditEntry| {
-            let object = (entry.resource.as_str(), entry.namespace.as_str(), entry.name.as_str());
-            entry.is_write() && entry.code < 300 && object == ("leases", SYSTEM.0, osdpl_operator::lease::NAME)
-        };
         let mut writes = self.cluster().audit(since).unwrap();
-        writes.retain(is_lease);
+        writes.retain(|entry| writes_lease(entry) && entry.code < 300);
         writes
+    }
+
+    /// Returns the time at which the API server first refused a renewal of the Lease by the operator in the pod `first`
+    /// after `since`.
+    fn refused_renewal(&self, since: Timestamp) -> Timestamp {
+        let entries = self.cluster().audit(since).unwrap();
+        let is_refusal =
+            |entry: &&AuditEntry| writes_lease(entry) && entry.code == 409 && entry.user_agent.ends_with("(first)");
+        entries.iter().find(is_refusal).expect("a refused renewal").answered
     }
 
     /// Returns the writes of the operator in this pod after `since`.
@@ -272,22 +277,30 @@ fn frozen_operator_runs_no_helm_and_writes_nothing_after_its_time() {
     });
 }
 
+/// Whether the request is a write of the operators' Lease.
+fn writes_lease(entry: &AuditEntry) -> bool {
+    let object = (entry.resource.as_str(), entry.namespace.as_str(), entry.name.as_str());
+    entry.is_write() && object == ("leases", SYSTEM.0, osdpl_operator::lease::NAME)
+}
+
 /// Waits until the active operator has ended with `message` in its log, and the standby has taken the Lease. Checks
-/// that helm ends at once with the active operator, and that both have written nothing since `lost`, the time before
-/// the test took the Lease away or killed the guard. helm may mark its release record as failed before it ends.
-async fn check_succession(world: &World, active: Operator, lost: Timestamp, message: &str) {
+/// that helm ends at once with the active operator, and that both have written nothing after the active operator
+/// noticed the loss of the Lease or of the guard: `noticed` returns this time after the operator has ended. helm may
+/// mark its release record as failed before it ends.
+async fn check_succession(world: &World, active: Operator, message: &str, noticed: impl Fn() -> Timestamp) {
     let helm = world.helm_runs()[0].pid;
     assert!(!active.ended().await.success());
     let log = world.operator_log();
     assert!(log.contains(message), "{log}");
     let stopped = tokio::time::timeout(HELM_END, until_ended("helm has ended", &[helm])).await;
     assert!(stopped.is_ok(), "helm must end at once with its operator");
-    let mut writes = world.writes_since(lost);
+    let noticed = noticed();
+    let mut writes = world.writes_since(noticed);
     let is_record = |entry: &AuditEntry| entry.resource == "secrets" && entry.name == "sh.helm.release.v1.rabbitmq.v1";
     writes.retain(|entry| !(entry.user_agent.starts_with("Helm/") && is_record(entry)));
     assert_eq!(writes, [], "an operator that has lost the Lease and its helm process must write nothing");
     world.until_holder("second").await;
-    assert_eq!(world.writes_of("first", lost), []);
+    assert_eq!(world.writes_of("first", noticed), []);
     until_hook(world, "rabbitmq", HOOK).await;
     finish(world).await;
 }
@@ -296,12 +309,13 @@ async fn check_succession(world: &World, active: Operator, lost: Timestamp, mess
 fn healthy_operator_ends_if_another_process_takes_its_lease() {
     run_test("robbed", async |world| {
         let (active, _standby) = start_both(world).await;
-        world.until_quiet().await;
         let lost = now();
         let taken = Patch::Merge(json!({"spec": {"holderIdentity": "robber"}}));
         let leases: Api<Lease> = Api::namespaced(world.client.clone(), SYSTEM.0);
         leases.patch(osdpl_operator::lease::NAME, &PatchParams::default(), &taken).await.unwrap();
-        check_succession(world, active, lost, "robber has taken the Lease from this operator").await;
+        // The operator notices the loss when the API server refuses to renew the Lease.
+        let noticed = || world.refused_renewal(lost);
+        check_succession(world, active, "robber has taken the Lease from this operator", noticed).await;
     });
 }
 
@@ -318,8 +332,8 @@ fn operator_ends_with_helm_if_its_guard_is_killed() {
         check_succession(
             world,
             active,
-            lost,
             "the guard process, which kills helm if the operator hangs, has ended; the operator ends",
+            || lost,
         )
         .await;
     });
