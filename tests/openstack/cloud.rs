@@ -11,7 +11,7 @@ use serde_json::Value;
 /// The pod with OpenStack's client (`features.client`).
 const CLIENT: &str = "deployment/openstack-client";
 /// The maximum time for which a test waits for the cluster or the operator.
-const PATIENCE: Duration = Duration::from_mins(10);
+const PATIENCE: Duration = Duration::from_mins(20);
 
 /// A cloud, by the name and namespace of its `OpenStackDeployment`.
 pub struct Cloud {
@@ -154,6 +154,13 @@ impl Cloud {
 /// Whether a pod is not in `before`, which [`Cloud::pods`] has returned earlier.
 pub fn is_new(pod: &Value, before: &BTreeMap<String, String>) -> bool {
     !before.values().any(|uid| pod["metadata"]["uid"] == **uid)
+}
+
+/// Kills all pods of the operator without a grace period.
+pub fn kill_operator() {
+    let pods = ["delete", "pods", "-A", "-l", "app.kubernetes.io/name=osdpl"];
+    let kill = [&pods[..], &["--force", "--grace-period=0", "--wait=false"]].concat();
+    println!("  {}", run("kubectl", &kill, "").trim().replace('\n', "; "));
 }
 
 /// Reads the cluster each second until `find` returns a value, and returns the value.

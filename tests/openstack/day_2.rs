@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::cloud::{Cloud, run};
+use crate::cloud::{Cloud, kill_operator, until};
 use crate::instance::Instance;
 use crate::probe::{INSTANCE, Probes, Report};
+use crate::usable::smoke;
 
 /// Each change of a running cloud reaches the pods. Meanwhile, the instance serves all requests. An API with one replica
 /// is away for less time than a new pod needs to become ready, because the old pod serves until the new one is ready.
@@ -45,12 +46,62 @@ fn changes_interrupt_no_instance_and_hardly_an_api() {
     assert_eq!(instance.launched_at(), launched, "the instance must run on");
 }
 
+/// A token stays valid while Keystone's Fernet keys are rotated, and all pods of Keystone get the new keys.
+#[test]
+#[ignore = "needs a real cloud: make test-real"]
+fn tokens_outlive_a_rotation_of_the_fernet_keys() {
+    const ROTATION: &str = "osdpl-test-rotation";
+    let cloud = Cloud::find();
+    let keys = || cloud.get(&["secret", "keystone-fernet-keys"])["data"].as_object().unwrap().clone();
+    let before = keys();
+    // Each request of the probes has the same token, which is older than the rotation.
+    let probes = Probes::start(&cloud, None);
+
+    cloud.kubectl(&["create", "job", ROTATION, "--from=cronjob/keystone-fernet-rotate"]);
+    cloud.kubectl(&["wait", "--for=condition=Complete", "job", ROTATION, "--timeout=300s"]);
+    cloud.kubectl(&["delete", "job", ROTATION]);
+    let after = keys();
+    let newest = |keys: &serde_json::Map<String, Value>| keys.keys().filter_map(|key| key.parse::<u32>().ok()).max();
+    println!("the newest Fernet key was {:?}, and is {:?} after the rotation", newest(&before), newest(&after));
+    assert!(newest(&after) > newest(&before), "the rotation must add a key");
+    let newest = newest(&after).unwrap().to_string();
+
+    // The kubelet updates the files of a mounted Secret once per minute.
+    until("Keystone has the new key", || {
+        let files = cloud.kubectl(&["exec", "deployment/keystone-api", "--", "ls", "/etc/keystone/fernet-keys"]);
+        files.split_whitespace().any(|file| file == newest).then_some(())
+    });
+    cloud.openstack(&["token", "issue"]);
+    for report in probes.stop() {
+        assert_eq!(report.failures, 0, "{} must accept the older token", report.name);
+    }
+}
+
+/// Services that are added to a running cloud can be used, and their removal leaves the other services as they are.
+#[test]
+#[ignore = "needs a real cloud: make test-real"]
+fn services_are_added_and_removed() {
+    let cloud = Cloud::find();
+    let (original, before) = (cloud.resource(), cloud.pods());
+    println!("heat and barbican are added");
+    let time = cloud.change(&json!({"services": {"heat": {"enabled": true}, "barbican": {"enabled": true}}}));
+    println!("  Ready after {time:.0?}");
+    smoke(&cloud, &["stack", "secret"]);
+
+    println!("heat and barbican are removed");
+    cloud.kubectl_with(&["replace", "-f", "-"], &original.to_string());
+    println!("  {}", cloud.until_message("approv"));
+    cloud.osdpl(&["approve"]);
+    cloud.until_ready();
+    let releases = cloud.get(&["osdpl", &cloud.name])["status"]["children"].as_object().unwrap().clone();
+    assert!(!releases.contains_key("heat") && !releases.contains_key("barbican"), "{:?}", releases.keys());
+    assert_eq!(cloud.pods(), before, "the pods of the other services run on");
+}
+
 /// Waits until the operator runs helm, and kills all pods of the operator without a grace period.
 fn kill_operator_during_helm_run(cloud: &Cloud) {
     cloud.until_message("helm is running");
-    let operator = ["delete", "pods", "-A", "-l", "app.kubernetes.io/name=osdpl"];
-    let kill = [&operator[..], &["--force", "--grace-period=0", "--wait=false"]].concat();
-    println!("  {}", run("kubectl", &kill, "").trim().replace('\n', "; "));
+    kill_operator();
 }
 
 /// Checks that a file in a pod of this workload contains the setting.

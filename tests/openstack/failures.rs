@@ -1,10 +1,11 @@
-//! Pods die, and the cloud recovers without help.
+//! Pods or the node die, and the cloud recovers without help.
 
 use std::time::Instant;
 
+use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
-use crate::cloud::{Cloud, is_new, until};
+use crate::cloud::{Cloud, is_new, run, try_run, until};
 use crate::instance::Instance;
 use crate::probe::{INSTANCE, Probes};
 
@@ -35,6 +36,45 @@ fn cloud_recovers_from_the_death_of_database_and_broker() {
     }
     drop(instance);
     println!("{}", cloud.osdpl(&["smoke"]));
+}
+
+/// After a power failure of the only node, all services return without an upgrade, and users can start their instances.
+/// The environment variable `RESTART_NODE` contains the command that kills all processes of the node, and starts them
+/// again. Without it, the test does nothing.
+#[test]
+#[ignore = "needs a real cloud: make test-real"]
+fn cloud_recovers_from_a_power_failure_of_its_node() {
+    let Ok(restart) = std::env::var("RESTART_NODE") else { return println!("RESTART_NODE is not set") };
+    let cloud = Cloud::find();
+    let instance = Instance::start(&cloud, "osdpl-power");
+    let revisions = || cloud.get(&["secrets", "-l", "owner=helm"])["items"].as_array().unwrap().len();
+    let (records, before, begin) = (revisions(), cloud.pods(), Timestamp::now());
+    run("sh", &["-c", &restart], "");
+    println!("  the node was restarted");
+    until("all pods of workloads run again", || {
+        let command = ["-n", &cloud.namespace, "get", "pods", "-o", "json"];
+        let pods: Value = serde_json::from_str(&try_run("kubectl", &command, "").ok()?).ok()?;
+        let pods = pods["items"]
+            .as_array()?
+            .iter()
+            .filter(|pod| before.contains_key(pod["metadata"]["name"].as_str().unwrap_or_default()));
+        let mut pods = pods.peekable();
+        (pods.peek().is_some() && pods.all(|pod| is_ready(pod) && started_after(pod, begin))).then_some(())
+    });
+    cloud.until_ready();
+    println!("  Ready {:.0} s after the power failure", Timestamp::now().duration_since(begin).as_secs_f32());
+    assert_eq!(revisions(), records, "the operator must not upgrade any release");
+    cloud.script("openstack server reboot --hard --wait $1", &["osdpl-power"]);
+    instance.check();
+    drop(instance);
+    println!("{}", cloud.osdpl(&["smoke"]));
+}
+
+/// Whether all containers of a pod have started after this time.
+fn started_after(pod: &Value, time: Timestamp) -> bool {
+    let start = |container: &Value| container["state"]["running"]["startedAt"].as_str()?.parse::<Timestamp>().ok();
+    let containers = pod["status"]["containerStatuses"].as_array();
+    containers.is_some_and(|all| all.iter().all(|container| start(container).is_some_and(|start| start > time)))
 }
 
 fn is_ready(pod: &Value) -> bool {

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::cloud::{Cloud, try_run};
+use crate::cloud::{Cloud, kill_operator, try_run, until};
 use crate::instance::Instance;
 use crate::probe::Probes;
 
@@ -54,27 +54,48 @@ fn retained_cloud_returns_with_its_keys_and_records() {
     cloud.openstack(&["project", "create", "osdpl-retained"]);
     let keys = |cloud: &Cloud| KEYS.map(|name| cloud.get(&["secret", name])["data"].clone());
     let before = keys(&cloud);
-    delete_and_apply(&cloud, "Retain");
+    delete_and_apply(&cloud, "Retain", || cloud.until_ready());
     for (name, (before, after)) in KEYS.iter().zip(before.iter().zip(keys(&cloud))) {
         assert!(*before == after, "the Secret {name} has another content than before the deletion");
     }
     cloud.script("openstack project delete osdpl-retained", &[]);
 }
 
-/// A cloud that was deleted with the policy Purge can be installed again in the same namespace.
+/// A cloud that was deleted with the policy Purge can be installed again in the same namespace, even if the operator is
+/// killed whenever a release has become ready.
 #[test]
 #[ignore = "needs a real cloud: make test-real"]
 fn purged_cloud_is_installed_again_in_its_namespace() {
     let cloud = Cloud::find();
     cloud.openstack(&["project", "create", "osdpl-purged"]);
-    delete_and_apply(&cloud, "Purge");
+    delete_and_apply(&cloud, "Purge", || kill_operator_until_ready(&cloud));
     let projects = cloud.script("openstack project list -f value -c Name", &[]);
     assert!(!projects.contains("osdpl-purged"), "{projects}");
     println!("{}", cloud.osdpl(&["smoke"]));
 }
 
-/// Deletes the cloud with this deletion policy, prints what is left in its namespace, and applies its resource again.
-fn delete_and_apply(cloud: &Cloud, policy: &str) {
+/// Kills all pods of the operator whenever another release has become ready, until the cloud is Ready.
+fn kill_operator_until_ready(cloud: &Cloud) {
+    let (mut before, mut kills) = (0, 0);
+    until("all releases are ready", || {
+        let status = cloud.get(&["osdpl", &cloud.name])["status"].clone();
+        let (ready, all) = status["releases"].as_str()?.split_once('/')?;
+        let (ready, all): (u32, u32) = (ready.parse().ok()?, all.parse().ok()?);
+        if ready > before && ready < all {
+            kill_operator();
+            kills += 1;
+        }
+        before = ready;
+        (ready == all).then_some(())
+    });
+    println!("the operator was killed {kills} times during the install");
+    assert!(kills > 0, "the operator must be killed during the install");
+    cloud.until_ready();
+}
+
+/// Deletes the cloud with this deletion policy, prints what is left in its namespace, applies its resource again, and
+/// calls `until_ready`, which waits until the cloud is Ready.
+fn delete_and_apply(cloud: &Cloud, policy: &str, until_ready: impl Fn()) {
     let resource = cloud.resource();
     cloud.change(&json!({"deletionPolicy": policy}));
     let begin = Instant::now();
@@ -83,6 +104,6 @@ fn delete_and_apply(cloud: &Cloud, policy: &str) {
     println!("{}", cloud.kubectl(&["get", "pods,jobs,pvc,secrets,configmaps,services", "-o", "name"]));
     let begin = Instant::now();
     cloud.kubectl_with(&["apply", "--server-side", "-f", "-"], &resource.to_string());
-    cloud.until_ready();
+    until_ready();
     println!("applied again, the cloud is Ready after {:.0?}", begin.elapsed());
 }

@@ -7,7 +7,7 @@
 //! ```text
 //! usable      a cloud that is Ready can be used
 //! day_2       changes of a running cloud, while users use its APIs and an instance
-//! failures    pods die
+//! failures    pods or the node die
 //! life_cycle  adoption, deletion and a second installation
 //!
 //! cloud       runs osdpl, kubectl and OpenStack's client

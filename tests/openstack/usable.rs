@@ -11,11 +11,15 @@ const STEPS: [&str; 6] = ["image", "network", "instance", "boot", "console", "fl
 #[test]
 #[ignore = "needs a real cloud: make test-real"]
 fn users_can_use_the_cloud() {
-    let cloud = Cloud::find();
+    smoke(&Cloud::find(), &STEPS);
+}
+
+/// Runs `osdpl smoke`, and checks that these steps have passed.
+pub fn smoke(cloud: &Cloud, steps: &[&str]) {
     let result: Value = serde_json::from_str(&cloud.osdpl(&["smoke", "--output", "json"])).unwrap();
     println!("osdpl smoke: {result:#}");
-    for name in STEPS {
-        let step = result["steps"].as_array().unwrap().iter().find(|step| step["name"] == name);
+    for name in steps {
+        let step = result["steps"].as_array().unwrap().iter().find(|step| step["name"] == *name);
         assert_eq!(step.map(|step| &step["result"]), Some(&Value::from("passed")), "{name}");
     }
 }

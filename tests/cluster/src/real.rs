@@ -54,6 +54,8 @@ pub enum Command {
     Up(Sources),
     /// Stop the node and remove its data. Programs and images stay in the cache.
     Down,
+    /// Kill all processes of the node at once, as a power failure does, and start the node again with its data.
+    Restart,
     /// Print shell commands that set KUBECONFIG, and add kubectl, helm, osdpl and openstack to PATH.
     Env,
     /// Run the script of an image layer in the mount namespace of this process. Standard input describes the layer.
@@ -83,6 +85,7 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Prepare(sample) => prepare(&sample),
         Command::Up(sources) => up(sources).await,
         Command::Down => down(),
+        Command::Restart => Node::new(&folder("node")?)?.restart().await,
         Command::Env => env(),
         Command::Layer => {
             let job = std::io::read_to_string(std::io::stdin()).context("cannot read standard input")?;
@@ -188,6 +191,9 @@ fn env() -> anyhow::Result<()> {
     let node = Node::new(&folder("node")?)?;
     let (kubeconfig, bin) = (node.cluster.kubeconfig(), node.cluster.bin());
     let text = format!("export KUBECONFIG={}\nexport PATH={}:$PATH\n", kubeconfig.display(), bin.display());
+    // The tests of a real cloud run this command.
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let text = format!("{text}export RESTART_NODE='{} real restart'\n", program.display());
     // Ignore an error: it means that the reader has closed the pipe.
     let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(())

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +91,16 @@ impl Node {
         let mut pipe = child.stdin.take().context("the node's first process has no standard input")?;
         pipe.write_all(b"connected\n").context("the node's first process has exited")?;
         self.wait_until_ready().await
+    }
+
+    /// Kills all processes of the node, and starts the node again with its data.
+    pub async fn restart(&self) -> anyhow::Result<()> {
+        let plan = self.cluster.path().join("plan.json");
+        let text = std::fs::read(&plan).with_context(|| format!("cannot read {}", plan.display()))?;
+        let plan: Plan = serde_json::from_slice(&text).context("cannot parse the node's plan")?;
+        ensure!(self.stop()?, "the node is not running: start it with `make real`");
+        // The node has its programs already.
+        self.start(&Programs::default(), plan.layers).await
     }
 
     /// Creates the files that the node needs, unless an earlier start has created them.
