@@ -30,7 +30,7 @@ pub(super) struct Recipes {
     /// release, with a name such as `nova-2026.1`.
     pub layers: BTreeMap<String, Layer>,
     images: BTreeMap<String, Image>,
-    /// The images that the node itself needs.
+    /// The images that the node itself and the tests need.
     pub node: Vec<String>,
 }
 
