@@ -220,8 +220,7 @@ pub enum ClaimOwner {
 pub struct Endpoint {
     /// The component whose pods serve the API.
     pub component: Component,
-    /// The key of the API below `endpoints` in the values of charts, such as `compute`. The key equals the service type
-    /// in Keystone's service catalogue.
+    /// The key of the API below `endpoints` in the values of charts, such as `key_manager`.
     pub endpoint: String,
     /// The name of the Kubernetes Service that the chart creates for the API.
     pub service: String,
@@ -236,6 +235,16 @@ pub struct Endpoint {
     /// Whether this is Keystone's own API. If so, a probe also checks that the response describes version 3 of the API.
     /// The operator also requests a token as the administrator: Keystone sends its service catalogue with the token.
     pub keystone: bool,
+}
+
+impl Endpoint {
+    /// Returns the type of the API in Keystone's service catalogue, such as `key-manager`. helm-toolkit derives the key
+    /// below `endpoints` from the type: it replaces `-` with `_`.
+    ///
+    /// Source: helm-toolkit/templates/endpoints/_keystone_endpoint_name_lookup.tpl
+    pub fn service_type(&self) -> String {
+        self.endpoint.replace('_', "-")
+    }
 }
 
 /// A `DaemonSet` whose chart accepts different values for some nodes.

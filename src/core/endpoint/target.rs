@@ -30,7 +30,7 @@ pub struct Target {
     pub accept: Vec<u16>,
     /// Whether the API is Keystone's. If so, its response must describe version 3 of Keystone's API.
     pub versions: bool,
-    /// The type of the API in Keystone's service catalogue, such as `compute`.
+    /// The type of the API in Keystone's service catalogue, such as `key-manager`.
     pub type_: String,
     /// Whether Keystone's service catalogue must contain the API. This is true while the newest revision of the release
     /// has the status `deployed`, because the Jobs that register the API are then complete.
@@ -118,7 +118,7 @@ fn target(endpoint: &Endpoint, release: &DesiredRelease, state: Vec<(i64, i32)>,
         url: internal(endpoint, &release.values, &release.key.namespace),
         accept: endpoint.accept.clone(),
         versions: endpoint.keystone,
-        type_: endpoint.endpoint.clone(),
+        type_: endpoint.service_type(),
         registered,
         login: Login::from_values(&release.values).filter(|_| endpoint.keystone && registered),
         state,

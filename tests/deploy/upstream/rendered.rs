@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cluster::Program;
 
-use osdpl_core::catalog::Catalog;
+use osdpl_core::catalog::{Catalog, Endpoint};
 use osdpl_core::desired::Desired;
 
 use super::{Kind, ON_CLAIMS, everything, random_output};
@@ -31,12 +31,14 @@ const LITERAL: [&str; 11] = [
     "aCtmgbcUqYUy_HNVg5BDXCaeJgJQzHJXwqbXr0Nmb2o",
 ];
 
-/// A release to render: its cloud, name, chart and values, and whether the test renders it twice to find random output.
+/// A release to render: its cloud, name, chart and values, the type under which the operator looks for its API in
+/// Keystone's service catalogue, and whether the test renders it twice to find random output.
 struct Piece {
     cloud: String,
     name: String,
     chart: String,
     values: String,
+    api: Option<String>,
     twice: bool,
 }
 
@@ -66,7 +68,9 @@ fn pieces(catalog: &Catalog) -> Vec<Piece> {
             let values = serde_json::to_string(&wanted.values).unwrap();
             if found(&wanted.chart).is_ok() && rendered.insert((name.clone(), values.clone())) {
                 let twice = names.insert((release, name.clone()));
-                pieces.push(Piece { cloud: format!("{release} {kind}"), name, chart: wanted.chart, values, twice });
+                let endpoint = catalog.release(&name).and_then(|(_, release)| release.endpoint.as_ref());
+                let (api, cloud) = (endpoint.map(Endpoint::service_type), format!("{release} {kind}"));
+                pieces.push(Piece { cloud, name, chart: wanted.chart, values, api, twice });
             }
         }
     }
@@ -74,7 +78,8 @@ fn pieces(catalog: &Catalog) -> Vec<Piece> {
 }
 
 /// Renders a release with both versions of helm, and returns the problems. Problems are errors of helm, random output,
-/// publicly known secrets, and folders of the node that the pods require but do not create.
+/// publicly known secrets, folders of the node that the pods require but do not create, and an API that the chart
+/// registers in Keystone only with other types than the one that the operator looks for.
 fn faults(piece: &Piece) -> Vec<String> {
     let chart = found(&piece.chart).unwrap();
     // Some charts from outside OpenStack-Helm restrict the Kubernetes version (`kubeVersion`). So render for a fixed
@@ -96,6 +101,10 @@ fn faults(piece: &Piece) -> Vec<String> {
                 }
             }
             faults.extend(leaks(&manifest).into_iter().map(|leak| format!("{subject}: {leak} is publicly known")));
+            let types = registered(&manifest);
+            let is_wrong = |api: &&String| !types.is_empty() && !types.contains(api.as_str());
+            let wrong = piece.api.iter().find(is_wrong);
+            faults.extend(wrong.map(|api| format!("{subject}: Keystone gets {types:?}, and not {api}")));
             let folders = missing_folders(&manifest).into_iter();
             faults.extend(
                 folders.map(|folder| format!("{subject}: its pods wait for {folder}, which they do not create")),
@@ -165,6 +174,13 @@ fn variables(manifest: &str) -> Vec<String> {
     let pairs =
         lines.windows(2).filter_map(|pair| Some((pair[0].strip_prefix("name: ")?, pair[1].strip_prefix("value: ")?)));
     pairs.map(|(name, value)| format!("{name}: {value}")).collect()
+}
+
+/// Returns the types with which the Jobs in a manifest register APIs in Keystone's service catalogue.
+fn registered(manifest: &str) -> BTreeSet<&str> {
+    let lines: Vec<&str> = manifest.lines().map(|line| line.trim_start_matches([' ', '-'])).collect();
+    let values = lines.windows(2).filter(|pair| pair[0] == "name: OS_SERVICE_TYPE");
+    values.filter_map(|pair| Some(pair[1].strip_prefix("value: ")?.trim_matches('"'))).collect()
 }
 
 #[test]

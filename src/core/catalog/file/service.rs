@@ -175,8 +175,8 @@ fn component<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Component, D:
 pub struct Endpoint {
     /// The component that serves the API, as `application/component`.
     pub component: String,
-    /// The key of the API below `endpoints` in the values of charts, such as `compute`. The key equals the service type
-    /// of the API in Keystone's service catalogue.
+    /// The key of the API below `endpoints` in the values of charts, such as `key_manager`. The type of the API in
+    /// Keystone's service catalogue is the same with `-` instead of `_`.
     pub endpoint: String,
     /// The name of the Kubernetes Service that the chart creates for the API.
     pub service: String,
