@@ -44,7 +44,7 @@ use sample::Sample;
 /// The layer with the root file system of the node.
 const ROOT: &str = "node";
 
-/// The image with a browser, one of the images in `node` of `images.yaml`.
+/// The image with a browser, one of the images in `always` of `images.yaml`.
 const BROWSER: &str = "localhost/osdpl/browser:1";
 
 /// A subcommand of `cluster real`.

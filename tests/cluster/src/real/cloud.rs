@@ -57,16 +57,14 @@ impl Sources {
         Ok(())
     }
 
-    /// Returns the names and recipes of the images that the cloud needs: those that its charts request, and those that
-    /// the node itself needs.
+    /// Returns the names and recipes of the images that the node needs: those that the charts of the cloud request, and
+    /// those that every node has.
     pub(super) fn images(&self, recipes: &Recipes) -> anyhow::Result<Vec<(Reference, Image)>> {
         let mut command = Command::new(self.program("osdpl"));
         command.args(["render", "--manifests", "-f"]).arg(&self.sample.path);
         command.arg("--charts").arg(self.image_root.join(CHARTS)).arg("--helm").arg(self.program("helm"));
         let mut wanted = in_manifests(&output(&mut command, "")?)?;
-        for name in &recipes.node {
-            wanted.push(Reference::parse(name)?);
-        }
+        wanted.extend(recipes.always(&self.sample.release()?)?);
         recipes.select(&wanted)
     }
 }

@@ -30,8 +30,8 @@ pub(super) struct Recipes {
     /// release, with a name such as `nova-2026.1`.
     pub layers: BTreeMap<String, Layer>,
     images: BTreeMap<String, Image>,
-    /// The images that the node itself and the tests need.
-    pub node: Vec<String>,
+    /// The images that the node has besides those that the charts of the cloud request.
+    always: Vec<String>,
 }
 
 /// The URLs of Debian's package archives.
@@ -182,6 +182,12 @@ impl Recipes {
         Ok(release::layer(&image.layer, release))
     }
 
+    /// Returns the images that the node has besides those that the charts of the cloud request. `release` is the
+    /// OpenStack release of the cloud.
+    pub fn always(&self, release: &str) -> anyhow::Result<Vec<Reference>> {
+        self.always.iter().map(|name| Reference::parse(&name.replace(release::PLACEHOLDER, release))).collect()
+    }
+
     /// Returns each image name in `wanted` with the recipe of the image. The tag selects the OpenStack release, if the
     /// layers of the image depend on it. If images have no recipe, the error names all of them.
     pub fn select(&self, wanted: &[Reference]) -> anyhow::Result<Vec<(Reference, Image)>> {
@@ -230,8 +236,8 @@ mod tests {
             let layers = recipes.layers_of_images(release).unwrap();
             assert!(layers.iter().all(|name| recipes.layers.contains_key(name)), "{release}: {layers:?}");
         }
-        let node: Vec<Reference> = recipes.node.iter().map(|text| Reference::parse(text).unwrap()).collect();
-        assert_eq!(recipes.select(&node).unwrap().len(), node.len());
+        let always = recipes.always("2025.2").unwrap();
+        assert_eq!(recipes.select(&always).unwrap().len(), always.len());
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Layer;
 
-/// The text in the name of a requirements file that stands for an OpenStack release.
-const PLACEHOLDER: &str = "{release}";
+/// The text in the name of a requirements file or an image that stands for an OpenStack release.
+pub(super) const PLACEHOLDER: &str = "{release}";
 
 /// Returns the name of a layer for an OpenStack release.
 pub(super) fn layer(recipe: &str, release: &str) -> String {
