@@ -95,7 +95,11 @@ fn services_are_added_and_removed() {
     cloud.until_ready();
     let releases = cloud.get(&["osdpl", &cloud.name])["status"]["children"].as_object().unwrap().clone();
     assert!(!releases.contains_key("heat") && !releases.contains_key("barbican"), "{:?}", releases.keys());
-    assert_eq!(cloud.pods(), before, "the pods of the other services run on");
+    // Pods of the removed services may still be ending.
+    let after = cloud.pods();
+    for (pod, uid) in &before {
+        assert_eq!(after.get(pod), Some(uid), "{pod} must run on");
+    }
 }
 
 /// Waits until the operator runs helm, and kills all pods of the operator without a grace period.
