@@ -147,7 +147,7 @@ fn shows_a_short_default_offline() {
         "{text}"
     );
     let option = "  option   [token] expiration: integer, default 3600, at least 0, at most 9223372036854775807\n";
-    assert!(text.contains(option) && text.ends_with("2025.1: exists; 2025.2: exists; 2026.1: exists\n"), "{text}");
+    assert!(text.contains(option) && text.ends_with("2025.1, 2025.2, 2026.1: exists\n"), "{text}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Number, Value};
 
-use osdpl_core::catalog::{Absence, Catalog, OptionFile, OptionType, Options, ServiceOption};
+use osdpl_core::catalog::{Absence, Catalog, OptionFile, OptionType, Options, ServiceOption, did_you_mean};
 use osdpl_values::{CollectSorted, Path, plain_text};
 
 /// The facts that osdpl knows about an option of a service.
@@ -80,12 +80,14 @@ pub(crate) fn explain_option(
 fn state(options: &Options, section: &str, name: &str, openstack_release: &str) -> String {
     let Some(option) = options.find(section, name, openstack_release) else {
         return match options.absence(section, name, openstack_release) {
-            Absence::Removed { .. } => "removed",
-            Absence::Later(_) => "does not exist yet",
-            Absence::Open => "not known",
-            Absence::Unknown | Absence::UnknownSection => "does not exist, so the service ignores it",
-        }
-        .to_owned();
+            Absence::Removed { .. } => "removed, so the service ignores it".to_owned(),
+            Absence::Later(_) => "does not exist yet, so the service ignores it".to_owned(),
+            Absence::Open => "not known".to_owned(),
+            Absence::Unknown | Absence::UnknownSection => {
+                let hint = did_you_mean(name, options.names(section, openstack_release));
+                format!("does not exist, so the service ignores it{hint}")
+            }
+        };
     };
     if let Some((section, name)) = option.new_name() {
         return format!("old name, use [{section}] {name}");
@@ -111,10 +113,14 @@ impl OptionExplanation {
         ];
         let details: Vec<String> = details.into_iter().flatten().collect();
         let details = if details.is_empty() { String::new() } else { format!(": {}", details.join(", ")) };
-        let states: Vec<String> = releases.iter().map(|(release, state)| format!("{release}: {state}")).collect();
+        let releases: Vec<(&str, &str)> = releases.iter().map(|(release, state)| (&**release, &**state)).collect();
+        let states = releases.chunk_by(|one, other| one.1 == other.1).map(|same| {
+            let names: Vec<&str> = same.iter().map(|(release, _)| *release).collect();
+            format!("{}: {}", names.join(", "), same[0].1)
+        });
         let mut lines = vec![format!("[{section}] {name}{details}")];
         lines.extend((!help.is_empty()).then(|| help.clone()));
-        lines.push(states.join("; "));
+        lines.push(states.collect::<Vec<_>>().join("; "));
         lines
     }
 }
@@ -134,15 +140,20 @@ mod tests {
             lines("conf.nova.DEFAULT.debug").unwrap(),
             "[DEFAULT] debug: boolean, default false\n\
              If set to true, the logging level will be set to DEBUG instead of the default INFO level.\n\
-             2025.1: exists; 2025.2: exists; 2026.1: exists"
+             2025.1, 2025.2, 2026.1: exists"
         );
         let removed = lines("conf.nova.wsgi.keep_alive").unwrap();
         assert!(removed.starts_with("[wsgi] keep_alive: boolean, default true\n"), "{removed}");
-        assert!(removed.ends_with("2025.1: exists; 2025.2: removed; 2026.1: removed"), "{removed}");
+        assert!(removed.ends_with("2025.1: exists; 2025.2, 2026.1: removed, so the service ignores it"), "{removed}");
         let renamed = lines("conf.nova.DEFAULT.dhcp_domain").unwrap();
-        assert!(renamed.contains("2025.1: old name, use [api] dhcp_domain; 2025.2: removed"), "{renamed}");
+        assert!(renamed.contains("2025.1: old name, use [api] dhcp_domain; 2025.2, 2026.1: removed"), "{renamed}");
         let unknown = lines("conf.nova.DEFAULT.debugging").unwrap();
         assert!(unknown.ends_with("2026.1: does not exist, so the service ignores it"), "{unknown}");
+        assert_eq!(
+            lines("conf.nova.oslo_messaging_rabbit.rabbit_quorum_queues").unwrap(),
+            "[oslo_messaging_rabbit] rabbit_quorum_queues\n2025.1, 2025.2, 2026.1: does not exist, so the service \
+             ignores it (did you mean \"rabbit_quorum_queue\"?)"
+        );
         assert!(lines("conf.nova.DEFAULT").is_none() && lines("conf.policy.a.b").is_none());
     }
 }

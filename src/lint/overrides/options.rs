@@ -168,7 +168,7 @@ impl FileCheck<'_> {
             else {
                 continue;
             };
-            if self.is_unknown_section(section, options) && !self.is_key_of_chart(&self.path.child(section)) {
+            if self.is_unknown_section(section, options) && !self.is_read_by_chart(&self.path.child(section)) {
                 found.push(self.unknown_section(section));
                 continue;
             }
@@ -177,7 +177,7 @@ impl FileCheck<'_> {
                 let is_removed = layer.unset.iter().any(|(_, unset)| unset.covers(&path));
                 let is_secret = layer.secret.iter().any(|secret| secret.covers(&path) || path.covers(secret));
                 let set = SetOption { section, name, value, is_secret };
-                let has_other_use = |kind: &str| kind == UNKNOWN_OPTION && self.is_key_of_chart(&path);
+                let has_other_use = |kind: &str| kind == UNKNOWN_OPTION && self.is_read_by_chart(&path);
                 let problem = self.check_option(&set).filter(|(kind, _)| !is_removed && !has_other_use(kind));
                 found.extend(problem.map(|(kind, message)| OptionProblem { path, kind, message }));
             }
@@ -190,13 +190,14 @@ impl FileCheck<'_> {
         found
     }
 
-    /// Whether the chart has a default for a value, or its templates read the value.
+    /// Whether the chart's templates read a value for which the chart has no default.
     ///
-    /// Such a value can have an effect even if the service does not know an option of this name. For example, nova's
-    /// chart starts `conf.nova.DEFAULT.metadata_workers` uWSGI processes.
-    fn is_key_of_chart(&self, path: &Path) -> bool {
+    /// Such a value can have an effect even if the service does not know an option of this name. A default of the chart
+    /// is no such sign: charts have defaults for options that the services ignore. `values/options/` lists the options
+    /// with a default that only templates read, such as nova's `DEFAULT.metadata_workers`.
+    fn is_read_by_chart(&self, path: &Path) -> bool {
         let keys = self.catalog.keys().get(self.chart);
-        keys.is_some_and(|keys| matches!(classify_key_in(keys, self.catalog, path), KeyState::Has(_) | KeyState::Read))
+        keys.is_some_and(|keys| classify_key_in(keys, self.catalog, path) == KeyState::Read)
     }
 
     /// Whether the service does not know a section.

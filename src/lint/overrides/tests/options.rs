@@ -22,8 +22,8 @@ sections:
   api:
     workers: {type: integer, min: 1}
 "#;
-const KEYS: &str =
-    "conf: {front: {DEFAULT: {debug: false, hosts: list, processes: 1}, api: map, own: {tasks: read}}, other: map}\n";
+const KEYS: &str = "conf: {front: {DEFAULT: {debug: false, hosts: list, processes: read, colours: 1}, api: map, own: {tasks: read}, \
+     dead: {x: 1}}, other: map}\n";
 
 fn with_options(spec: Value) -> Vec<String> {
     warnings_with(spec, &[("values/options/front.conf.front.yaml", OPTIONS), ("values/keys/front.yaml", KEYS)])
@@ -45,6 +45,8 @@ fn reports_options_that_the_service_does_not_have() {
         (json!({"DEFAULT": {"gone": "x"}}), format!("DEFAULT.gone: was removed in OpenStack 2026.1: {ignored}; remove it")),
         (json!({"DEFAULT": {"older_workers": 2}}), format!("DEFAULT.older_workers: was removed in OpenStack 2026.1: {ignored}; use conf.front.api.workers instead")),
         (json!({"DEFAULT": {"fresh": "x"}}), format!("DEFAULT.fresh: OpenStack 2026.1 does not have this option yet: {ignored}; remove it, and set it again after the upgrade to 2026.2")),
+        (json!({"DEFAULT": {"colours": 2}}), format!("DEFAULT.colours: OpenStack 2026.1 has no option \"colours\" in [DEFAULT] of conf.front (did you mean \"colour\"?): {ignored}; correct or remove it")),
+        (json!({"dead": {"x": 2}}), "dead: OpenStack 2026.1 has no section [dead] in conf.front: the service ignores all options in it; correct the name, or remove the section".to_owned()),
         (json!({"apu": {"workers": 2, "x": 1}}), "apu: OpenStack 2026.1 has no section [apu] in conf.front (did you mean \"api\"?): the service ignores all options in it, unless an out-of-tree driver reads them; correct the name, or remove the section".to_owned()),
     ] {
         assert_eq!(of_conf(conf), [format!("unknown-option {OWN}.conf.front.{expected}")]);

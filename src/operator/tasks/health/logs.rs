@@ -5,6 +5,7 @@ mod excerpt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::AsyncReadExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::LogParams;
 use kube::{Api, Client};
@@ -25,7 +26,7 @@ const BYTES: usize = 512;
 
 /// The maximum number of bytes of a log that the operator fetches. It is larger than [`BYTES`], because the operator
 /// must remove secrets before it shortens the log: the scrubber would not recognize a cut secret.
-const FETCHED_BYTES: i64 = 32 * 1024;
+const FETCHED_BYTES: u32 = 32 * 1024;
 
 /// The timeout of the kubelet's response. It is short, because the health task waits for the logs before it publishes
 /// its first result. The task can publish the result without the logs.
@@ -94,15 +95,27 @@ async fn read(api: &Api<Pod>, pod: &str, failing: &FailedContainer) -> kube::Res
         container: Some(failing.container.clone()),
         previous: failing.previous,
         tail_lines: i64::try_from(lines).ok(),
-        limit_bytes: Some(FETCHED_BYTES),
+        limit_bytes: Some(FETCHED_BYTES.into()),
         ..LogParams::default()
     };
-    let text = api.logs(pod, &parameters(FETCHED_LINES)).await?;
-    if is_complete(&text) { Ok(text) } else { api.logs(pod, &parameters(LINES)).await }
+    let text = read_text(api, pod, &parameters(FETCHED_LINES)).await?;
+    if is_complete(&text) { Ok(text) } else { read_text(api, pod, &parameters(LINES)).await }
 }
 
+/// Reads at most [`FETCHED_BYTES`] of a log, and replaces bytes that are not UTF-8.
+///
+/// Programs can write any bytes, and the kubelet can cut a log within a character. [`Api::logs`] would return an error.
+async fn read_text(api: &Api<Pod>, pod: &str, parameters: &LogParams) -> kube::Result<String> {
+    let mut log = api.log_stream(pod, parameters).await?.take(FETCHED_BYTES.into());
+    let mut bytes = Vec::new();
+    log.read_to_end(&mut bytes).await.map_err(kube::Error::ReadEvents)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Whether the kubelet did not cut the log. Replaced bytes make the text longer, so the result can be `false` for a
+/// complete log, too.
 fn is_complete(text: &str) -> bool {
-    i64::try_from(text.len()).is_ok_and(|length| length < FETCHED_BYTES)
+    u32::try_from(text.len()).is_ok_and(|length| length < FETCHED_BYTES)
 }
 
 /// Returns the part of a log that explains the failure, without secrets, on one line.

@@ -1,4 +1,32 @@
+use std::sync::Arc;
+
+use axum::Router;
+
 use super::*;
+
+/// Returns the text of a container's log with the content `log`, as [`Logs::fetch`] returns it.
+async fn fetched(log: Vec<u8>) -> Option<String> {
+    let router = Router::new().fallback(move || std::future::ready(log.clone()));
+    let scrubber = watch::channel(Arc::new(Scrubber::new(["correct-horse-battery"]))).1;
+    let failing = FailedContainer { container: "api".into(), restarts: 0, previous: false };
+    let wanted = Wanted { namespace: "openstack".into(), pod: "keystone-1".into(), uid: "1".into(), failing };
+    Logs::new(Client::new(router, "openstack"), scrubber).fetch(wanted).await.text
+}
+
+#[tokio::test]
+async fn reads_logs_that_are_not_utf8() {
+    assert_eq!(
+        fetched(b"caf\xe9: no such \xff\xfe file\nexit".to_vec()).await.as_deref(),
+        Some("caf: no such  file | exit")
+    );
+}
+
+/// An API server may ignore `limitBytes`.
+#[tokio::test]
+async fn reads_only_the_beginning_of_an_endless_log() {
+    let text = fetched(["ü".repeat(1 << 20).as_bytes(), b" the end"].concat()).await.unwrap();
+    assert!(text.starts_with("…ü") && text.ends_with('ü'), "{text}");
+}
 
 fn shortened(text: &str) -> Option<String> {
     shorten(text, &Scrubber::new(["correct-horse-battery"]))
