@@ -134,12 +134,26 @@ pub(crate) fn tree(deployment: &OpenStackDeployment) -> String {
             }
         }
     }
+    text.push_str(&previous_images(&status.children));
     text.push_str(&roles(&status.roles));
     text.push_str(&rollouts(&status.rollouts));
     text.push_str(&tests(&status.tests));
     text.push_str(&causes(&status.causes));
     if let Some(hash) = &status.approval {
         let _ = writeln!(text, "\nChanges wait for approval: osdpl plan, then osdpl approve {hash}");
+    }
+    text
+}
+
+/// Formats the contents of images that pods no longer run because their tag has moved, for the text of the status; empty
+/// if there are none.
+fn previous_images(children: &BTreeMap<String, HelmReleaseStatus>) -> String {
+    let mut text = String::new();
+    for (name, child) in children {
+        for image in &child.previous_images {
+            let head = if text.is_empty() { "\nImages that changed because their tag has moved:\n " } else { " " };
+            let _ = writeln!(text, "{head} {name:<14} ran {image} before");
+        }
     }
     text
 }

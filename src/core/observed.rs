@@ -17,6 +17,7 @@ mod cluster_info;
 mod comparison;
 mod cron;
 mod failed;
+mod images;
 mod node;
 mod rollout;
 mod storage;
@@ -29,6 +30,7 @@ pub use cluster_info::{ClusterInfo, NodeCount, Range};
 pub use comparison::{ComparisonResult, ManifestComparison};
 pub use cron::{FinishedRun, ObservedCronJob, Run, RunState};
 pub use failed::{Failed, RetryCondition};
+pub use images::RunningImages;
 pub use node::{LabelLosses, Labels, Node};
 pub use rollout::{DaemonPod, DaemonSetGroup, OnDelete, PodState, RolloutPods};
 pub use storage::{Claim, ClaimPhase, Class};
@@ -56,6 +58,8 @@ pub struct Observed {
     pub jobs: Vec<ObservedJob>,
     /// The `CronJobs` that belong to helm releases.
     pub crons: Vec<ObservedCronJob>,
+    /// The contents of the container images that pods of workloads run.
+    pub images: Vec<RunningImages>,
     /// Why workloads and Jobs are not ready: the root causes without duplicates, the most severe cause first.
     pub causes: Vec<Cause>,
     /// The helm processes of this operator that run now, by release.

@@ -13,6 +13,7 @@ mod drift;
 mod event;
 mod events;
 mod failing;
+mod images;
 mod labels;
 mod rollouts;
 

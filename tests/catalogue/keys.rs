@@ -165,3 +165,17 @@ fn reports_images_without_a_source() {
     }
     assert!(unused.is_empty(), "values/services must set the tag of each OpenStack image; missing tags: {unused:#?}");
 }
+
+#[test]
+fn floating_images_are_images_of_their_charts() {
+    let catalog = catalogue();
+    let mut count = 0;
+    for (name, release) in catalog.services.values().flat_map(|service| &service.releases) {
+        for image in &release.floating_images {
+            let state = lookup(catalog, &release.chart, &format!("images.tags.{image}"));
+            assert!(matches!(state, KeyState::Has(_)), "floatingImages of {name}: {image}: {state:?}");
+            count += 1;
+        }
+    }
+    assert!(count > 0, "no release has floatingImages");
+}

@@ -1,14 +1,15 @@
-//! An upgrade to new images: the new pods must not start before the Job of the new image has migrated the database
-//! schema.
+//! New images. After an upgrade to new images, the new pods must not start before the Job of the new image has migrated
+//! the database schema. If a tag has moved, the operator reports that new pods run another content.
 
 use cluster::{AuditEntry, Rule};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Event, Pod};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
+use osdpl_core::api::{OpenStackDeployment, condition};
 use serde_json::{Value, json};
 
-use crate::cloud::{StatusAccess, with_values};
+use crate::cloud::{StatusAccess, services, with_values};
 use crate::world::{World, now, run_test, with_timeout};
 
 const JOB: &str = "keystone-db-sync";
@@ -86,5 +87,66 @@ fn new_image_waits_for_its_schema_migration() {
         world.cluster().remove_rule(before).await.unwrap();
         world.until_ready().await;
         assert_eq!(new_pods(world, image).await, [true, true]);
+    });
+}
+
+/// Returns the message of the condition Ready.
+fn ready_message(cloud: &OpenStackDeployment) -> String {
+    cloud.condition(condition::READY).map(|ready| ready.message).unwrap_or_default()
+}
+
+#[test]
+fn moved_tag_is_reported_until_the_image_is_pinned() {
+    run_test("moved-tag", async |world| {
+        let image = "quay.io/airshipit/mariadb:latest-ubuntu_noble";
+        let operator = world.operator().start().await;
+        let mut spec = with_values(services(&["mariadb"]), "mariadb", json!({"pod": {"replicas": {"server": 3}}}));
+        world.apply(&spec).await;
+        let recorded = world.until_ready().await.child("mariadb").images;
+        let old = recorded[0].strip_prefix(&format!("{image}@")).unwrap().to_owned();
+        assert_eq!(recorded.len(), 1, "the tag has one content, so all pods run the same content: {recorded:?}");
+
+        // The tag moves while no operator runs. The new operator must still notice, because the status contains the
+        // content that ran before.
+        assert!(operator.stop().await.success());
+        let new = format!("sha256:{}", "b".repeat(64));
+        let moved = Rule {
+            namespace: Some(world.namespace.clone()),
+            name: Some("mariadb-server-0".into()),
+            digest: Some(new.clone()),
+            ..Rule::default()
+        };
+        world.cluster().behaviour("moved", &moved).await.unwrap();
+        world.delete_pods("mariadb-server-0").await;
+        let _operator = world.operator().start().await;
+        let warning = "pods of release mariadb run different contents";
+        let cloud = world
+            .until("the operator warns about the moved tag", |cloud| {
+                (cloud.is_ready() && ready_message(cloud).contains(warning)).then(|| cloud.clone())
+            })
+            .await;
+        let mut expected = vec![format!("{image}@{old}"), format!("{image}@{new}")];
+        expected.sort();
+        assert_eq!(cloud.child("mariadb").images, expected);
+        let message = ready_message(&cloud);
+        assert!(message.contains("sha256:bbbbbbbbbbbb (mariadb-server)"), "{message}");
+        assert!(message.contains(&format!("{} (mariadb-controller, mariadb-server)", &old[..19])), "{message}");
+        let is_found = |event: &Event| {
+            let note = event.message.as_deref().unwrap_or_default();
+            event.reason.as_deref() == Some("ImageChanged") && note.contains(&format!("moved from {old} to {new}"))
+        };
+        let reported = with_timeout("an event reports the moved tag", async {
+            while !world.api::<Event>().list(&ListParams::default()).await.unwrap().iter().any(is_found) {
+                tokio::task::yield_now().await;
+            }
+        });
+        reported.await;
+        assert_eq!(world.helm_runs().len(), 1);
+
+        spec["images"] = json!({"digests": {image: old}});
+        world.apply(&spec).await;
+        let cloud = world.until_ready().await;
+        assert_eq!((cloud.child("mariadb").images, cloud.child("mariadb").revision), (Vec::new(), Some(2)));
+        assert!(!ready_message(&cloud).contains(warning), "{}", ready_message(&cloud));
     });
 }

@@ -77,6 +77,7 @@ impl Reference {
             ("API", api.into_iter().collect()),
             ("tests and their results", tests(entry)),
             ("Jobs that are not hooks", entry.plain_jobs.iter().map(|job| code(job)).collect()),
+            ("images with moving tags", entry.floating_images.iter().map(|image| code(image)).collect()),
             ("facts", facts.into_iter().collect()),
         ]
     }
@@ -115,6 +116,7 @@ impl Reference {
             "repository": pin.and_then(|pin| pin.repository.as_ref()), "namespace": entry.namespace, "when": entry.when,
             "needs": self.needs_facts(&entry.needs), "awaits": self.needs_facts(&entry.awaits), "alongside": self.needs_facts(&entry.alongside),
             "components": components, "plainJobs": entry.plain_jobs, "facts": entry.facts,
+            "floatingImages": entry.floating_images,
             "tests": entry.tests,
             "endpoint": entry.endpoint.as_ref().map(
                 |api| json!({"endpoint": api.endpoint, "service": api.service, "port": api.port, "path": api.path})),

@@ -203,6 +203,15 @@ pub struct HelmReleaseStatus {
     /// approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
+    /// The contents of images with moving tags that pods of the release run, as `name:tag@digest`; at most 20. While no
+    /// pod runs such an image, the content that ran last. If pods run several contents of one image, the list contains
+    /// all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<String>,
+    /// The contents that pods ran before their tag moved to a content in `images`; at most 20. Of each image, only the
+    /// last ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub previous_images: Vec<String>,
     /// The objects of the release that someone edited or deleted without helm, at most 10 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drift: Vec<ObjectDrift>,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{ChartInfo, Desired, DesiredRelease, Facts, Finding};
 use crate::api::{Images, reason};
-use crate::catalog::{Level, did_you_mean};
+use crate::catalog::{Level, Release, did_you_mean};
 use osdpl_values::{self as values, CollectSorted, Layer, Origin, Path, Values, canonical, get, merge_layers};
 
 /// Returns the layer of values that sets the container images and the pull policy as `spec.images` requests; `None` if
@@ -55,6 +55,30 @@ pub(super) fn digest(values: &Values, chart: Option<&ChartInfo>) -> String {
     let mut text = values::digest([canonical(&json!(tags)).as_str()]);
     text.truncate(16);
     text
+}
+
+/// Returns the images in the release's list `floatingImages` that no digest pins: maps the name that pods use to the
+/// field or value in which a user can pin the image.
+pub(super) fn floating(
+    images: &Images,
+    release: &Release,
+    name: &str,
+    values: &Values,
+    chart: Option<&ChartInfo>,
+) -> BTreeMap<String, String> {
+    let of = |key: &String| {
+        let path: Path = ["images", "tags", key].into_iter().collect();
+        let default = chart.and_then(|chart| chart.images.get(key));
+        let used = get(values, &path).and_then(Value::as_str).or(default.map(String::as_str))?;
+        let own = |image: &&String| mirrored(&images.mirrors, image).as_ref().unwrap_or(image) == used;
+        // `spec.images.digests` does not apply to an image that the user's values set.
+        let field = default.filter(own).map_or_else(
+            || format!("the value {path} of release {name}"),
+            |image| format!("spec.images.digests[{image}]"),
+        );
+        (!used.contains('@')).then(|| (used.to_owned(), field))
+    };
+    release.floating_images.iter().filter_map(of).collect_map()
 }
 
 /// Returns an image's name with the mirror and the digest that `spec.images` sets for it; `None` if `spec.images` sets

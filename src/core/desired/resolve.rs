@@ -204,6 +204,7 @@ impl Source<'_> {
             drift: own.and_then(|own| own.drift).or(spec.drift).unwrap_or_default(),
             blocked: self.blocked(problems),
             images: super::images::digest(&values, fact),
+            floating_images: super::images::floating(&spec.images, release, name, &values, fact),
             instances,
             hooks: self.hook_digest(&key, &values, fact),
             split: super::per_node::split(release, &values),

@@ -149,6 +149,28 @@ fn the_longest_matching_mirror_wins() {
 }
 
 #[test]
+fn names_the_field_that_pins_a_moving_tag() {
+    let service = "service: front\ndescription: An API.\ngroup: openstack\nreleases:\n  front:\n    floatingImages: [api, own, pinned, none]\n";
+    let catalog = Catalog::load(&crate::testing::files(&[("values/services/front.yaml", service)])).unwrap();
+    let digest = format!("sha256:{}", "0a".repeat(32));
+    let spec = spec(json!({
+        "images": {"mirrors": {"quay.io": "r.example.org"}, "digests": {"quay.io/pinned:1": digest}},
+        "services": {"front": {"releases": {"front": {"values": {"images": {"tags": {"own": "elsewhere/own:1"}}}}}}},
+    }));
+    let selection = select("cloud", "openstack", &spec, &catalog);
+    let images = [("api", "quay.io/api:latest"), ("own", "quay.io/own:latest"), ("pinned", "quay.io/pinned:1")];
+    let images = images.map(|(tag, image)| (tag.to_owned(), image.to_owned())).into();
+    let mut facts = facts();
+    facts.charts.insert("front".into(), Ok(ChartInfo { version: "1".into(), images, ..ChartInfo::default() }));
+    let floating = &resolve(&spec, &catalog, &selection, &facts).releases["front"].floating_images;
+    let expected = [
+        ("elsewhere/own:1", "the value images.tags.own of release front"),
+        ("r.example.org/api:latest", "spec.images.digests[quay.io/api:latest]"),
+    ];
+    assert!(floating.iter().map(|(image, field)| (&**image, &**field)).eq(expected), "{floating:?}");
+}
+
+#[test]
 fn pins_images_under_the_names_of_the_chart() {
     let digest = format!("sha256:{}", "0a".repeat(32));
     let digests =

@@ -5,6 +5,7 @@
 
 mod cause;
 mod daemon;
+mod images;
 mod waits;
 mod wire;
 
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 pub use daemon::{REVISION, observe_daemon_pod};
+pub use images::running_images;
 pub use waits::Dependency;
 pub use wire::{Spec, Status};
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::jiff::Timestamp;
 use osdpl_values::CollectSorted;
 
-use super::{Children, Report, drift, first};
+use super::{Children, Report, drift, first, images};
 use crate::api::{ComponentHealth, ComponentStatus, HelmReleaseStatus, OpenStackDeploymentStatus};
 use crate::endpoint;
 use crate::health;
@@ -26,6 +26,7 @@ pub(super) fn children(before: &OpenStackDeploymentStatus, report: &Report<'_>, 
     let all = decisions.map(|(name, decision)| {
         let mut child = child(name, decision, report);
         drift::report_drift(&mut child, before.children.get(name), name, decision, report, now);
+        images::report_images(&mut child, before.children.get(name), name, decision, report);
         (name.clone(), child)
     });
     all.collect_map()
@@ -57,6 +58,8 @@ fn child(name: &str, decision: &Decision, report: &Report<'_>) -> HelmReleaseSta
             _ => with_size(message(&decision.step), body),
         },
         changes: report.changes.get(name).cloned().unwrap_or_default(),
+        images: Vec::new(),
+        previous_images: Vec::new(),
         drift: Vec::new(),
     }
 }

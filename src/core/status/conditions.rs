@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
-use super::{Children, Report, assessment::Assessment, causes, drift, rollouts};
+use super::{Children, Report, assessment::Assessment, causes, drift, images, rollouts};
 use crate::api::{condition, reason};
 use crate::catalog::Level;
 use crate::ceph::{DeclaredCeph, NotReady};
@@ -28,13 +28,15 @@ pub(super) fn spec_warnings<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
     warnings
 }
 
-/// Formats the end of a message: the names of the releases with drift, and the warnings about the spec.
+/// Formats the end of a message: the names of the releases with drift, the warnings about images, and those about the
+/// spec.
 pub(super) fn warnings(report: &Report<'_>, children: &Children) -> String {
     let warnings: Vec<String> = spec_warnings(report).iter().map(|finding| format!("{WARNING}{finding}")).collect();
     let more = warnings.len().saturating_sub(WARNINGS);
     let more = (more > 0).then(|| format!("; and {more} more warnings, see `osdpl plan`"));
     drift::summary(children)
         .into_iter()
+        .chain(images::warnings(report))
         .chain(warnings.into_iter().take(WARNINGS))
         .chain(more)
         .collect::<Vec<_>>()

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::conditions::{WARNINGS, spec_warnings};
 use super::event::{Event, Subject, event};
-use super::{Report, drift, labels, rollouts};
+use super::{Report, drift, images, labels, rollouts};
 use crate::api::{HelmReleaseStatus, OpenStackDeploymentStatus, condition, reason};
 use crate::catalog::Level;
 use crate::plan::{Step, Wait};
@@ -39,6 +39,7 @@ pub(super) fn events(
         let events_of = events_of.chain(failed(name, child, report));
         events.extend(events_of.map(|event| Event { subject: Some(Subject::Release(name.clone())), ..event }));
         events.extend(drift::events(name, before, child));
+        events.extend(images::events(name, before, child, report));
     }
     for name in removed(&before.children, &now.children).into_iter().filter(|name| !still_exists(name, report)) {
         let event = event(false, "Uninstalled", format!("release {name} is removed"));

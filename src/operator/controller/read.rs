@@ -66,6 +66,7 @@ pub(super) fn snapshot(
             workloads: observation.workloads().to_vec(),
             jobs: observation.jobs().to_vec(),
             crons: observation.cron_jobs().to_vec(),
+            images: observation.images().to_vec(),
             drift: Arc::clone(&observation.drift),
             endpoints: Arc::clone(&observation.endpoints),
             terminating: watched.namespaces().terminating,

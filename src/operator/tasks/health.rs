@@ -20,7 +20,7 @@ use kube::runtime::watcher;
 use tokio::sync::{Notify, watch};
 
 pub(super) use store::Health;
-use store::{Batch, Change, Overview, Store, add};
+use store::{Batch, Change, Overview, Store, WatchedPod, add};
 
 use super::partial::{
     Claim, Class, CronJob, DaemonSet, Deployment, Job, Kind, Node, Partial, Pod, Service, StatefulSet,
@@ -33,7 +33,7 @@ use osdpl_core::api::NODE_LABELS;
 use osdpl_core::catalog::WorkloadKind;
 use osdpl_core::cause::Chain;
 use osdpl_core::health::node::Readiness;
-use osdpl_core::health::{RELEASE_GROUP, cron, pod, storage, workload};
+use osdpl_core::health::{RELEASE_GROUP, cron, storage, workload};
 use osdpl_core::observed;
 
 /// The label that helm sets on every object of a release except hooks.
@@ -157,10 +157,8 @@ impl Watches<'_> {
             |store| add(&mut store.pods),
             move |store, index, update| {
                 let scrubber = scrubber.borrow();
-                let Store { pods, shared, .. } = store;
-                pods[index].apply(update, |pod| {
-                    pod::observe(&pod.metadata, &pod.spec, &pod.status, &scrubber).map(|pod| shared.share(pod))
-                })
+                let Store { pods, shared, images, .. } = store;
+                pods[index].apply(update, |pod| WatchedPod::read(pod, &scrubber, shared, images))
             },
         );
         self.watch_kind::<Service>(

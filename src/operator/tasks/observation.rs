@@ -8,7 +8,7 @@ use super::health::Health;
 use osdpl_core::cause::AffectedObject;
 use osdpl_core::observed::{
     Cause, Claim, Class, DaemonSetGroup, EndpointProbe, Node, ObservedCronJob, ObservedDrift, ObservedJob,
-    ObservedRelease, ReleaseKey, RolloutPods, Workload,
+    ObservedRelease, ReleaseKey, RolloutPods, RunningImages, Workload,
 };
 use osdpl_core::openstack::{HostObservation, InstanceObservation};
 
@@ -58,6 +58,11 @@ impl Observation {
     /// Returns the `StorageClasses` of the cluster; `None` if osdpl can't list them, for example without permission.
     pub(crate) fn storage_classes(&self) -> Option<&[Class]> {
         self.health.classes.as_deref()
+    }
+
+    /// Returns the contents of images that pods run.
+    pub(crate) fn images(&self) -> &[RunningImages] {
+        &self.health.images
     }
 
     /// Returns the objects that are not ready, each with the chain to its root cause.

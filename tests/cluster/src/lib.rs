@@ -53,6 +53,7 @@
 //! | `ready` | `false` | the pod runs, but is not Ready. When the setting is removed, the pod is Ready again |
 //! | `restart-delay` | duration | time from failure to restart; the default is 2 s, or 0.5 s if the next run works |
 //! | `termination-delay` | duration | time between the deletion request and the end of the pod; the default is 0 s |
+//! | `digest` | `sha256:…` (annotation) | digest of the images that a starting pod runs; the default is a digest of the image's name |
 //! | `exit-code` | number | exit code of a failing container; the default is 1 |
 //! | `message` | text (annotation) | termination message of a failing container |
 //! | `log` | text (annotation) | log of every container of the pod |

@@ -2,6 +2,7 @@
 {{ $annotations := or .metadata.annotations dict }}
 {{ $labels := or .metadata.labels dict }}
 {{ $message := or (index $annotations "kwok.osdpl.dev/message") "" }}
+{{ $digest := or (index $annotations "kwok.osdpl.dev/digest") "" }}
 {{ $exitCode := or (index $annotations "kwok.osdpl.dev/exit-code") (index $labels "kwok.osdpl.dev/exit-code") "1" | int }}
 {{ $restarts := 0 }}
 {{ range .status.containerStatuses }}{{ $restarts = max $restarts (or .restartCount 0 | int) }}{{ end }}

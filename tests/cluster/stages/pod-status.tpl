@@ -17,9 +17,11 @@ initContainerStatuses:
 {{ end }}
 containerStatuses:
 {{ range .spec.containers }}
+{{ $repository := regexReplaceAll "(:[^/:@]+)?(@.*)?$" .image "" }}
+{{ $content := or (regexFind "sha256:[0-9a-f]{64}$" .image) $digest (printf "sha256:%s" (sha256sum .image)) }}
 - name: {{ .name | Quote }}
   image: {{ .image | Quote }}
-  imageID: ""
+  imageID: {{ if eq $phase "Pending" }}""{{ else }}{{ printf "%s@%s" $repository $content | Quote }}{{ end }}
   ready: {{ eq $ready "True" }}
   started: {{ eq $phase "Running" }}
   restartCount: {{ $restarts }}

@@ -127,6 +127,10 @@ pub struct Release {
     /// the sizes of existing claims override the sizes in the catalogue.
     #[serde(default)]
     pub claim_sizes: BTreeMap<String, String>,
+    /// The keys below `images.tags` in the chart's values of the images that long-running containers use and whose
+    /// default tag moves, such as `latest`. The status reports which contents of these images run.
+    #[serde(default)]
+    pub floating_images: Vec<String>,
     /// The CEL expression that computes a digest of the settings on which running OpenStack instances depend; unset if
     /// the release has no such settings. If an upgrade changes the digest, the operator waits for a person to approve
     /// the upgrade. The operator writes the digest to a label, so the expression must not read a secret.

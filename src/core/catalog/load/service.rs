@@ -63,6 +63,7 @@ impl Loader<'_> {
             kept_secrets: entry.kept_secrets,
             kept_config_maps: entry.kept_config_maps,
             claim_sizes: self.claim_sizes(path, &field, entry.claim_sizes),
+            floating_images: entry.floating_images,
             instance_digest,
             timeout: entry.timeout,
             server_side: entry.server_side,

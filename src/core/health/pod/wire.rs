@@ -109,6 +109,8 @@ pub(super) struct Condition {
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct ContainerStatus {
     pub(super) name: String,
+    #[serde(rename = "imageID")]
+    pub(super) image_id: String,
     pub(super) ready: bool,
     pub(super) restart_count: i32,
     pub(super) state: State,

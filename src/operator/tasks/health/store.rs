@@ -18,7 +18,7 @@ use osdpl_values::CollectSorted;
 use explain::{explain_job, explain_workload};
 use failures::Fetched;
 use mounts::MountCheck;
-use shared::Templates;
+pub(super) use shared::{Shared, WatchedPod};
 use unexplained::EventCheck;
 
 use crate::tasks::cache::WatchCache;
@@ -28,9 +28,11 @@ use crate::tasks::health::nodes::NodeTimes;
 use crate::tasks::partial::{Job, Partial};
 use osdpl_core::cause::{AffectedObject, Chain, Facts, Input, OwnerRef, Pods, Services};
 use osdpl_core::health::node::Readiness;
-use osdpl_core::health::pod::{OwnerKind, UnreadyPod};
+use osdpl_core::health::pod::{OwnerKind, Requirements, UnreadyPod};
 use osdpl_core::health::{cron, job};
-use osdpl_core::observed::{Cause, Claim, Class, Issue, Node, ObservedCronJob, ObservedJob, ReleaseKey, Run, Workload};
+use osdpl_core::observed::{
+    Cause, Claim, Class, Issue, Node, ObservedCronJob, ObservedJob, ReleaseKey, Run, RunningImages, Workload,
+};
 use osdpl_core::scrub::Scrubber;
 
 /// The maximum number of missing nodes that osdpl reports for one workload in addition to the first one. The workload's
@@ -52,6 +54,8 @@ pub(in crate::tasks) struct Health {
     pub(in crate::tasks) jobs: Vec<ObservedJob>,
     pub(in crate::tasks) crons: Vec<ObservedCronJob>,
     pub(in crate::tasks) claims: Vec<Claim>,
+    /// The contents of images that pods run.
+    pub(in crate::tasks) images: Vec<RunningImages>,
     pub(in crate::tasks) affected: Vec<AffectedObject>,
     pub(in crate::tasks) causes: Vec<Cause>,
     /// The StorageClasses; `None` if osdpl can't list them, for example without permission.
@@ -97,7 +101,7 @@ pub(super) struct Store {
     pub(super) workloads: Vec<WatchCache<Workload>>,
     pub(super) jobs: Vec<WatchCache<Batch>>,
     pub(super) crons: Vec<WatchCache<ObservedCronJob>>,
-    pub(super) pods: Vec<WatchCache<UnreadyPod>>,
+    pub(super) pods: Vec<WatchCache<WatchedPod>>,
     /// The pod selector of each Service.
     pub(super) services: Vec<WatchCache<BTreeMap<String, String>>>,
     pub(super) claims: Vec<WatchCache<Claim>>,
@@ -111,7 +115,9 @@ pub(super) struct Store {
     pub(super) now: Timestamp,
     /// The requirements of the pods that are not ready, such as the objects that the pods mount. Pods with the same
     /// requirements share one copy.
-    pub(super) shared: Templates,
+    pub(super) shared: Shared<Requirements>,
+    /// The contents of images that pods run. Pods of a workload that run the same contents share one copy.
+    pub(super) images: Shared<RunningImages>,
     /// The logs of failed containers, by the uid of the pod.
     ///
     /// The store keeps the logs so that the task fetches each log only once. After a restart, the task fetches the logs
@@ -187,7 +193,8 @@ impl Store {
         let (claims, causes) = (claims.collect(), osdpl_core::cause::group_by_root_cause(&affected));
         let classes = facts.classes.as_ref().map(|classes| classes.values().map(|class| (*class).clone()).collect());
         let nodes = self.inventory();
-        Some(Health { workloads, jobs, crons, claims, affected, causes, classes, nodes })
+        let images = self.images.used().cloned().collect();
+        Some(Health { workloads, jobs, crons, claims, images, affected, causes, classes, nodes })
     }
 
     fn inventory(&self) -> Option<Arc<BTreeMap<String, Node>>> {
@@ -256,7 +263,8 @@ impl Store {
 
     fn pods_by_owner(&self) -> Pods<'_> {
         let mut all = Pods::new();
-        for ((namespace, _), pod) in self.pods.iter().flat_map(WatchCache::entries) {
+        let pods = self.pods.iter().flat_map(WatchCache::entries);
+        for ((namespace, _), pod) in pods.filter_map(|(name, pod)| Some((name, pod.unready.as_deref()?))) {
             all.entry((namespace, pod.owner.kind, &pod.owner.name)).or_default().push(pod);
         }
         for pods in all.values_mut() {

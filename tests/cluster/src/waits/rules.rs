@@ -20,8 +20,8 @@ pub(crate) const FAULTS_NAMESPACE: &str = "kube-system";
 pub(crate) const IN_FORCE: &str = "in-force";
 
 /// The names of the settings that a rule may contain. The annotation for the setting `NAME` is `kwok.osdpl.dev/NAME`.
-pub(super) const RULE_KEYS: [&str; 8] =
-    ["behaviour", "delay", "exit-code", "log", "message", "ready", "restart-delay", "termination-delay"];
+pub(super) const RULE_KEYS: [&str; 9] =
+    ["behaviour", "delay", "digest", "exit-code", "log", "message", "ready", "restart-delay", "termination-delay"];
 
 /// A fault rule, which selects pods and sets how they behave. The crate's documentation explains the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +42,9 @@ pub struct Rule {
     /// The time for which the pod runs before it is Ready or completes, such as `1.5s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
+    /// The digest of the images that the pod runs, such as `sha256:0f…`, except for images whose name contains a digest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
     /// The time between restarts of a failing container, such as `1.5s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_delay: Option<String>,
@@ -85,6 +88,7 @@ impl Rule {
         match key {
             "behaviour" => self.behaviour.clone(),
             "delay" => self.delay.clone(),
+            "digest" => self.digest.clone(),
             "exit-code" => self.exit_code.map(|code| code.to_string()),
             "log" => self.log.clone(),
             "message" => self.message.clone(),

@@ -8,7 +8,7 @@ use crate::tasks::health::mounts::Found;
 use crate::tasks::partial::{Deployment, Job, Kind, Node, Partial, Pod, Service};
 use osdpl_core::catalog::WorkloadKind;
 use osdpl_core::health::pod::{Mount, MountKind};
-use osdpl_core::health::{pod, workload};
+use osdpl_core::health::workload;
 
 fn object<K: Kind>(value: Value) -> Event<Partial<K>> {
     Event::Apply(serde_json::from_value(value).unwrap())
@@ -48,8 +48,8 @@ fn add_pod(store: &mut Store, name: &str, owner: &str, container: &Value) {
     store.pods[0].apply::<Partial<Pod>>(object(pod), observe_pod);
 }
 
-fn observe_pod(pod: &Partial<Pod>) -> Option<UnreadyPod> {
-    pod::observe(&pod.metadata, &pod.spec, &pod.status, &Scrubber::default())
+fn observe_pod(pod: &Partial<Pod>) -> Option<WatchedPod> {
+    WatchedPod::read(pod, &Scrubber::default(), &mut Shared::default(), &mut Shared::default())
 }
 
 fn observe_workload(kind: WorkloadKind) -> impl FnMut(&Partial<Deployment>) -> Option<Workload> {
