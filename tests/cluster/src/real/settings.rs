@@ -283,8 +283,8 @@ mod tests {
 
     #[test]
     fn recipes_list_the_pause_image_and_containerd_uses_it() {
-        let node = super::super::recipe::Recipes::read().unwrap().node;
-        assert!(node.iter().any(|image| image == PAUSE));
+        let always = super::super::recipe::Recipes::read().unwrap().always("2026.1").unwrap();
+        assert!(always.iter().any(|image| image.to_string() == PAUSE));
         assert!(containerd(&folder()).contains(PAUSE));
     }
 
