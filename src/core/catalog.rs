@@ -244,7 +244,7 @@ impl Endpoint {
     /// Returns the type of the API in Keystone's service catalogue, such as `key-manager`. helm-toolkit derives the key
     /// below `endpoints` from the type: it replaces `-` with `_`.
     ///
-    /// Source: helm-toolkit/templates/endpoints/_keystone_endpoint_name_lookup.tpl
+    /// Source: `helm-toolkit/templates/endpoints/_keystone_endpoint_name_lookup.tpl`
     pub fn service_type(&self) -> String {
         self.endpoint.replace('_', "-")
     }

@@ -28,7 +28,7 @@ pub fn running_images(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Op
     images.sort();
     images.dedup();
     let release = ReleaseKey::new(metadata.namespace.as_deref().unwrap_or_default(), release);
-    (!images.is_empty()).then(|| RunningImages { release, workload: owner.name, images })
+    (!images.is_empty()).then_some(RunningImages { release, workload: owner.name, images })
 }
 
 fn is_digest(text: &str) -> bool {
