@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
-use super::{Children, Report, assessment::Assessment, causes, drift, images, rollouts};
+use super::{Children, Report, WARNING, assessment::Assessment, causes, drift, images, rollouts};
 use crate::api::{condition, reason};
 use crate::catalog::Level;
 use crate::ceph::{DeclaredCeph, NotReady};
@@ -12,10 +12,6 @@ use crate::plan::{Step, Wait};
 
 /// The maximum number of warnings about the spec in a condition's message.
 pub(super) const WARNINGS: usize = 10;
-
-/// The text that precedes each warning about the spec in a condition's message. The warnings are at the end of the
-/// message.
-pub(super) const WARNING: &str = "; warning: ";
 
 /// Returns the warnings about the spec, the most useful warnings first.
 ///

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::conditions::WARNING;
+use super::WARNING;
 use super::event::{Subject, event};
 use super::{Event, Report};
 use crate::api::HelmReleaseStatus;

@@ -10,6 +10,9 @@ fn neutron_job_creates_the_floating_network() {
     let script = |create: &str, pool: &str| {
         json!(format!(
             "name=public\nnetwork=$(openstack network list --external --name $name -f value -c ID)\nif [ -z \"$network\" ]; then\n\
+             \x20 for attempt in $(seq 60); do\n\
+             \x20   zones=$(openstack availability zone list --network -f value -c \"Zone Name\")\n\
+             \x20   [ -z \"$zones\" ] || break\n\x20   sleep 5\n  done\n\
              \x20 network=$(openstack network create --external {create} -f value -c id $name)\nfi\n\
              subnet=$(openstack subnet list --network $network -f value -c ID)\nif [ -z \"$subnet\" ]; then\n\
              \x20 openstack subnet create --network $network --no-dhcp --ip-version 4 --subnet-range 203.0.113.0/24 {pool} $name-subnet\nfi\n"
