@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::conditions::WARNING;
 use super::event::{Subject, event};
 use super::{Event, Report};
 use crate::api::HelmReleaseStatus;
@@ -91,7 +90,7 @@ pub(super) fn warnings(report: &Report<'_>) -> Vec<String> {
             if digests.len() > 1 {
                 let digests: Vec<String> = digests.iter().map(describe).collect();
                 warnings.push(format!(
-                    "{WARNING}pods of release {name} run different contents of image {image}, because its tag has moved: {}; pin one of the digests in status.children.{name}.images with {field}, or restart the pods with the old content",
+                    "pods of release {name} run different contents of image {image}, because its tag has moved: {}; pin one of the digests in status.children.{name}.images with {field}, or restart the pods with the old content",
                     digests.join(", ")
                 ));
             }
