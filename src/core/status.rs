@@ -38,9 +38,6 @@ use crate::observed::{Observed, ReleaseKey};
 use crate::plan::{Plan, Step};
 use crate::rollout;
 
-/// The text that precedes each warning in a condition's message. The warnings are at the end of the message.
-const WARNING: &str = "; warning: ";
-
 /// The input of [`report`]: the results of a reconcile pass, such as the desired state, the observed state and the
 /// plan.
 pub struct Report<'a> {

@@ -42,7 +42,7 @@ pub fn release(name: &str) -> DesiredRelease {
         inputs_without_facts: None,
         catalog: "catalogue".into(),
         images: "images".into(),
-        floating_images: BTreeMap::new(),
+        floating_images: None,
         instances: None,
         hooks: None,
         split: None,

@@ -58,17 +58,18 @@ pub(super) fn digest(values: &Values, chart: Option<&ChartInfo>) -> String {
 }
 
 /// Returns the images in the release's list `floatingImages` that no digest pins: maps the name that pods use to the
-/// field or value in which a user can pin the image.
+/// field or value in which a user can pin the image. Returns `None` if the images of the chart are not known yet.
 pub(super) fn floating(
     images: &Images,
     release: &Release,
     name: &str,
     values: &Values,
     chart: Option<&ChartInfo>,
-) -> BTreeMap<String, String> {
+) -> Option<BTreeMap<String, String>> {
+    let chart = chart.filter(|chart| has_images(chart))?;
     let of = |key: &String| {
         let path: Path = ["images", "tags", key].into_iter().collect();
-        let default = chart.and_then(|chart| chart.images.get(key));
+        let default = chart.images.get(key);
         let used = get(values, &path).and_then(Value::as_str).or(default.map(String::as_str))?;
         let own = |image: &&String| mirrored(&images.mirrors, image).as_ref().unwrap_or(image) == used;
         // `spec.images.digests` does not apply to an image that the user's values set.
@@ -78,7 +79,7 @@ pub(super) fn floating(
         );
         (!used.contains('@')).then(|| (used.to_owned(), field))
     };
-    release.floating_images.iter().filter_map(of).collect_map()
+    Some(release.floating_images.iter().filter_map(of).collect_map())
 }
 
 /// Returns an image's name with the mirror and the digest that `spec.images` sets for it; `None` if `spec.images` sets

@@ -161,8 +161,12 @@ fn names_the_field_that_pins_a_moving_tag() {
     let images = [("api", "quay.io/api:latest"), ("own", "quay.io/own:latest"), ("pinned", "quay.io/pinned:1")];
     let images = images.map(|(tag, image)| (tag.to_owned(), image.to_owned())).into();
     let mut facts = facts();
+    facts.charts.insert("front".into(), Ok(ChartInfo { version: "1".into(), ..ChartInfo::default() }));
+    let unknown = &resolve(&spec, &catalog, &selection, &facts).releases["front"].floating_images;
+    assert_eq!(*unknown, None, "the chart's images are not known");
     facts.charts.insert("front".into(), Ok(ChartInfo { version: "1".into(), images, ..ChartInfo::default() }));
-    let floating = &resolve(&spec, &catalog, &selection, &facts).releases["front"].floating_images;
+    let desired = resolve(&spec, &catalog, &selection, &facts);
+    let floating = desired.releases["front"].floating_images.as_ref().unwrap();
     let expected = [
         ("elsewhere/own:1", "the value images.tags.own of release front"),
         ("r.example.org/api:latest", "spec.images.digests[quay.io/api:latest]"),

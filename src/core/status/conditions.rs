@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
-use super::{Children, Report, WARNING, assessment::Assessment, causes, drift, images, rollouts};
+use super::{Children, Report, assessment::Assessment, causes, drift, images, rollouts};
 use crate::api::{condition, reason};
 use crate::catalog::Level;
 use crate::ceph::{DeclaredCeph, NotReady};
@@ -12,6 +12,10 @@ use crate::plan::{Step, Wait};
 
 /// The maximum number of warnings about the spec in a condition's message.
 pub(super) const WARNINGS: usize = 10;
+
+/// The text that precedes each warning about the spec or about images in a condition's message. The warnings are at the
+/// end of the message.
+pub(super) const WARNING: &str = "; warning: ";
 
 /// Returns the warnings about the spec, the most useful warnings first.
 ///
@@ -32,7 +36,7 @@ pub(super) fn warnings(report: &Report<'_>, children: &Children) -> String {
     let more = (more > 0).then(|| format!("; and {more} more warnings, see `osdpl plan`"));
     drift::summary(children)
         .into_iter()
-        .chain(images::warnings(report))
+        .chain(images::warnings(report).into_iter().map(|warning| format!("{WARNING}{warning}")))
         .chain(warnings.into_iter().take(WARNINGS))
         .chain(more)
         .collect::<Vec<_>>()

@@ -3,11 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::WARNING;
 use super::event::{Subject, event};
 use super::{Event, Report};
 use crate::api::HelmReleaseStatus;
-use crate::desired::DesiredRelease;
 use crate::observed::ReleaseKey;
 use crate::plan::Decision;
 
@@ -32,12 +30,11 @@ pub(super) fn report_images(
     report: &Report<'_>,
 ) {
     let (known, previous) = before.map_or((&[][..], &[][..]), |before| (&before.images, &before.previous_images));
-    let is_known = |release: &&DesiredRelease| release.blocked.is_none() && release.version.is_some();
-    let Some(desired) = report.desired.releases.get(name).filter(is_known) else {
+    let Some(floating) = floating(report, name) else {
         (child.images, child.previous_images) = (known.to_vec(), previous.to_vec());
         return;
     };
-    for image in desired.floating_images.keys() {
+    for image in floating.keys() {
         let known = entries(known, image);
         let digests = running(report, &decision.key, image);
         let entry = |digest: &&str| format!("{image}@{digest}");
@@ -50,6 +47,15 @@ pub(super) fn report_images(
     }
     child.images.truncate(MAX_IMAGES);
     child.previous_images.truncate(MAX_IMAGES);
+}
+
+/// Returns the images of a release with moving tags ([`DesiredRelease::floating_images`]); `None` if osdpl does not know
+/// the names of the images that pods use.
+///
+/// [`DesiredRelease::floating_images`]: crate::desired::DesiredRelease::floating_images
+fn floating<'a>(report: &'a Report<'_>, name: &str) -> Option<&'a BTreeMap<String, String>> {
+    let desired = report.desired.releases.get(name).filter(|release| release.blocked.is_none())?;
+    desired.floating_images.as_ref()
 }
 
 /// Returns the entries of one image.
@@ -79,13 +85,12 @@ fn running<'a>(report: &'a Report<'_>, key: &ReleaseKey, image: &str) -> Digests
 pub(super) fn warnings(report: &Report<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     for (name, decision) in &report.plan.decisions {
-        let floating = report.desired.releases.get(name).into_iter().flat_map(|release| &release.floating_images);
-        for (image, field) in floating {
+        for (image, field) in floating(report, name).into_iter().flatten() {
             let digests = running(report, &decision.key, image);
             if digests.len() > 1 {
                 let digests: Vec<String> = digests.iter().map(describe).collect();
                 warnings.push(format!(
-                    "{WARNING}pods of release {name} run different contents of image {image}, because its tag has moved: {}; pin one of the digests in status.children.{name}.images with {field}, or restart the pods with the old content",
+                    "pods of release {name} run different contents of image {image}, because its tag has moved: {}; pin one of the digests in status.children.{name}.images with {field}, or restart the pods with the old content",
                     digests.join(", ")
                 ));
             }
@@ -108,8 +113,8 @@ pub(super) fn events(
     now: &HelmReleaseStatus,
     report: &Report<'_>,
 ) -> Vec<Event> {
-    let (Some(before), Some(desired)) = (before, report.desired.releases.get(name)) else { return Vec::new() };
-    let changed = desired.floating_images.iter().filter_map(|(image, field)| {
+    let (Some(before), Some(floating)) = (before, floating(report, name)) else { return Vec::new() };
+    let changed = floating.iter().filter_map(|(image, field)| {
         let known = entries(&before.images, image);
         let new: Vec<String> = entries(&now.images, image).into_iter().filter(|entry| !known.contains(entry)).collect();
         if known.is_empty() || new.is_empty() {
@@ -140,8 +145,7 @@ mod tests {
     fn cloud(running: &[(&str, &str)]) -> Fixture {
         testing::fixture().with_release("store", testing::observed_release(Status::Deployed)).with(|fixture| {
             let release = fixture.desired.releases.get_mut("store").unwrap();
-            release.version = Some("1".into());
-            release.floating_images = [(IMAGE.to_owned(), format!("spec.images.digests[{IMAGE}]"))].into();
+            release.floating_images = Some([(IMAGE.to_owned(), format!("spec.images.digests[{IMAGE}]"))].into());
             let images = running.iter().map(|(workload, digest)| RunningImages {
                 release: release.key.clone(),
                 workload: (*workload).to_owned(),
@@ -197,7 +201,8 @@ mod tests {
         let first = reported(&cloud(&[("db", "a")]), &HelmReleaseStatus::default()).0;
         let restarting = reported(&cloud(&[]), &first).0;
         assert_eq!(restarting, first);
-        let unknown = cloud(&[]).with(|fixture| fixture.desired.releases.get_mut("store").unwrap().version = None);
+        let unknown = cloud(&[("db", "b")])
+            .with(|fixture| fixture.desired.releases.get_mut("store").unwrap().floating_images = None);
         assert_eq!(reported(&unknown, &first).0, first, "osdpl may still fetch the chart");
         assert_eq!(summary(&reported(&cloud(&[("db", "b")]), &restarting)), ("b".into(), "a".into(), [1, 0]));
     }
@@ -206,7 +211,7 @@ mod tests {
     fn forgets_a_pinned_image() {
         let first = reported(&cloud(&[("db", "a")]), &HelmReleaseStatus::default()).0;
         let pinned = cloud(&[("db", "a"), ("db", "b")])
-            .with(|fixture| fixture.desired.releases.get_mut("store").unwrap().floating_images.clear());
+            .with(|fixture| fixture.desired.releases.get_mut("store").unwrap().floating_images = Some(BTreeMap::new()));
         assert_eq!(summary(&reported(&pinned, &first)), (String::new(), String::new(), [0, 0]));
     }
 }
