@@ -57,6 +57,7 @@ pub use unknown::{
     KeyState, classify_key, classify_key_in, find_unknown_keys, is_reported_per_release, is_unknown_key_in,
 };
 pub(crate) use unknown::{is_about_unknown_keys, warn_unknown_keys};
+pub use variables::release_variables;
 
 use crate::api::{DriftPolicy, ReleaseOverrides, ValuesKind, owner_label};
 use crate::catalog::{Component, Group, Level, SecretField, WorkloadKind};

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, KeyTree};
-use osdpl_core::desired::{Facts, ResolvedLayers, Selection, overridden_chart_version};
+use osdpl_core::desired::{Facts, ResolvedLayers, Selection, overridden_chart_version, release_variables};
 use osdpl_core::observed::ClusterInfo;
 use osdpl_values::{CollectSorted, Layer, Origin, Path, Values, trace};
+use serde_json::Value;
 
 /// The data that all rules check: a spec, facts such as credentials, and the layers of each release's values.
 pub(crate) struct Cloud<'a> {
@@ -35,6 +36,11 @@ impl<'a> Cloud<'a> {
         let releases = layered.desired.releases.iter().filter(|(name, _)| layered.layers.contains_key(*name));
         let values = releases.map(|(name, release)| (name.as_str(), &release.values)).collect_map();
         Self { spec, catalog, selection, facts, layers: &layered.layers, partial: &layered.partial, values }
+    }
+
+    /// Returns the variable `releases` of expressions, with the baseline of each installed release.
+    pub(crate) fn releases(&self) -> Value {
+        release_variables(self.selection, self.facts)
     }
 
     /// Returns what osdpl knows about the Kubernetes cluster in which the cloud runs, such as its nodes and

@@ -87,15 +87,20 @@ pub(super) fn variables(
     variables
 }
 
-/// Returns the variables that the CEL expressions of all releases can read, including credentials and other facts.
-pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Facts) -> Scope<'a> {
-    let ceph = facts.ceph.as_ref().map(DeclaredCeph::variables).unwrap_or_default();
+/// Returns the variable `releases` of CEL expressions, with the baseline of each installed release.
+pub fn release_variables(selection: &Selection, facts: &Facts) -> Value {
     let mut releases = selection.scope.variable("releases").cloned().unwrap_or_default();
     for (name, baseline) in &facts.baselines {
         releases[name.as_str()]["baseline"] = json!(baseline);
     }
+    releases
+}
+
+/// Returns the variables that the CEL expressions of all releases can read, including credentials and other facts.
+pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Facts) -> Scope<'a> {
+    let ceph = facts.ceph.as_ref().map(DeclaredCeph::variables).unwrap_or_default();
     let variables = [
-        ("releases", releases),
+        ("releases", release_variables(selection, facts)),
         ("credentials", json!(facts.credentials)),
         ("ceph", ceph.into()),
         ("facts", super::job_facts::variable(catalog, facts).into()),

@@ -23,14 +23,14 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
 
 /// Returns the scope in which osdpl evaluates the expressions of `values/rules.yaml`.
 ///
-/// The scope contains all variables of `cloud.selection.scope`. It also contains the variable `values`: the final
-/// values of `releases`.
+/// The scope contains all variables of `cloud.selection.scope`, with the baselines of installed releases in the variable
+/// `releases`. It also contains the variable `values`: the final values of `releases`.
 pub(super) fn scope<'a>(cloud: &'a Cloud<'_>, releases: impl Iterator<Item = &'a str>) -> Scope<'a> {
     let names: BTreeSet<&str> = releases.collect_set();
     let values =
         names.into_iter().filter_map(|name| Some((name.to_owned(), Value::Object((*cloud.values.get(name)?).clone()))));
-    let variables = [("values".to_owned(), Value::Object(values.collect()))].into_iter().collect();
-    cloud.selection.scope.nested(variables)
+    let variables = [("values".to_owned(), Value::Object(values.collect())), ("releases".to_owned(), cloud.releases())];
+    cloud.selection.scope.nested(variables.into_iter().collect())
 }
 
 /// Reports an even number of servers of a release, if these servers decide by majority.
