@@ -145,7 +145,7 @@ pub(crate) fn tree(deployment: &OpenStackDeployment) -> String {
     text
 }
 
-/// Formats the contents of images that pods no longer run because their tag has moved, for the text of the status; empty
+/// Formats the digests of images that pods no longer run because their tag has moved, for the text of the status; empty
 /// if there are none.
 fn previous_images(children: &BTreeMap<String, HelmReleaseStatus>) -> String {
     let mut text = String::new();

@@ -191,7 +191,7 @@ pub struct Release {
     /// of a `StatefulSet`.
     pub claim_sizes: BTreeMap<Path, ClaimOwner>,
     /// The keys below `images.tags` of the images that long-running containers use and whose default tag moves, such as
-    /// `latest`. The status reports which contents of these images run.
+    /// `latest`. The status reports their digests.
     pub floating_images: Vec<String>,
     /// An expression that computes a digest of the settings on which running OpenStack instances depend; `None` if the
     /// release has no such settings. If an upgrade changes the digest, the operator waits for a person to approve the

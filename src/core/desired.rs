@@ -292,8 +292,8 @@ pub struct DesiredRelease {
     pub catalog: String,
     /// The digest over the names of all container images that the release's pods and Jobs use; 16 hexadecimal digits.
     pub images: String,
-    /// The images of which the status reports the contents that run: maps the name in the pods' spec to the field or
-    /// value in which a user can pin the image to a digest. Leaves out images that are already pinned. `None` if the
+    /// The images whose digests the status reports: maps the name in the pods' spec to the field or value in which a
+    /// user can pin the image to a digest. Leaves out images that are already pinned. `None` if the
     /// images of the chart are not known, for example while the operator fetches the chart.
     pub floating_images: Option<BTreeMap<String, String>>,
     /// The digest of the settings on which running OpenStack instances depend; `None` if the catalogue names no such

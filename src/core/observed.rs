@@ -17,7 +17,6 @@ mod cluster_info;
 mod comparison;
 mod cron;
 mod failed;
-mod images;
 mod node;
 mod rollout;
 mod storage;
@@ -30,7 +29,6 @@ pub use cluster_info::{ClusterInfo, NodeCount, Range};
 pub use comparison::{ComparisonResult, ManifestComparison};
 pub use cron::{FinishedRun, ObservedCronJob, Run, RunState};
 pub use failed::{Failed, RetryCondition};
-pub use images::RunningImages;
 pub use node::{LabelLosses, Labels, Node};
 pub use rollout::{DaemonPod, DaemonSetGroup, OnDelete, PodState, RolloutPods};
 pub use storage::{Claim, ClaimPhase, Class};
@@ -58,7 +56,7 @@ pub struct Observed {
     pub jobs: Vec<ObservedJob>,
     /// The `CronJobs` that belong to helm releases.
     pub crons: Vec<ObservedCronJob>,
-    /// The contents of the container images that pods of workloads run.
+    /// The container images that pods of workloads run, with their digests.
     pub images: Vec<RunningImages>,
     /// Why workloads and Jobs are not ready: the root causes without duplicates, the most severe cause first.
     pub causes: Vec<Cause>,
@@ -279,6 +277,19 @@ pub struct ObservedHook {
     pub since: Option<Timestamp>,
     /// Whether the hook failed. If so, it does not run any more, and the record's status is `failed`.
     pub failed: bool,
+}
+
+/// The container images that pods of one workload run, with their digests. If pods of a workload run different images
+/// or digests, there are several of these values for the workload.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunningImages {
+    /// The namespace and name of the helm release, from the label `release_group` of the pods.
+    pub release: ReleaseKey,
+    /// The name of the workload that owns the pods.
+    pub workload: String,
+    /// The images of the pods' containers: the name with the tag from the pods' spec, and the digest that runs
+    /// (`sha256:…`). Leaves out images whose name contains a digest, because no tag can move them.
+    pub images: Vec<(String, String)>,
 }
 
 /// A Deployment, `StatefulSet` or `DaemonSet` of a helm release.

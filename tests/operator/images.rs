@@ -1,5 +1,5 @@
 //! New images. After an upgrade to new images, the new pods must not start before the Job of the new image has migrated
-//! the database schema. If a tag has moved, the operator reports that new pods run another content.
+//! the database schema. If a tag has moved, the operator reports that new pods run another digest.
 
 use cluster::{AuditEntry, Rule};
 use k8s_openapi::api::batch::v1::Job;
@@ -104,10 +104,10 @@ fn moved_tag_is_reported_until_the_image_is_pinned() {
         world.apply(&spec).await;
         let recorded = world.until_ready().await.child("mariadb").images;
         let old = recorded[0].strip_prefix(&format!("{image}@")).unwrap().to_owned();
-        assert_eq!(recorded.len(), 1, "the tag has one content, so all pods run the same content: {recorded:?}");
+        assert_eq!(recorded.len(), 1, "the tag has one digest, so all pods run the same digest: {recorded:?}");
 
         // The tag moves while no operator runs. The new operator must still notice, because the status contains the
-        // content that ran before.
+        // digest that ran before.
         assert!(operator.stop().await.success());
         let new = format!("sha256:{}", "b".repeat(64));
         let moved = Rule {
@@ -119,7 +119,7 @@ fn moved_tag_is_reported_until_the_image_is_pinned() {
         world.cluster().behaviour("moved", &moved).await.unwrap();
         world.delete_pods("mariadb-server-0").await;
         let _operator = world.operator().start().await;
-        let warning = "pods of release mariadb run different contents";
+        let warning = "pods of release mariadb run image";
         let cloud = world
             .until("the operator warns about the moved tag", |cloud| {
                 (cloud.is_ready() && ready_message(cloud).contains(warning)).then(|| cloud.clone())

@@ -203,13 +203,13 @@ pub struct HelmReleaseStatus {
     /// approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
-    /// The contents of images with moving tags that pods of the release run, as `name:tag@digest`; at most 20. While no
-    /// pod runs such an image, the content that ran last. If pods run several contents of one image, the list contains
-    /// all of them.
+    /// The images with moving tags that pods of the release run, with their digests, as `name:tag@digest`; at most 20.
+    /// While no pod runs an image, the list contains the digest that ran last. If pods run an image with several
+    /// digests, the list contains all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<String>,
-    /// The contents that pods ran before their tag moved to a content in `images`; at most 20. Of each image, only the
-    /// last ones.
+    /// The digests with which pods ran the images before the tags moved, as `name:tag@digest`; at most 20. For each
+    /// image, the list contains only the digests before its last change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub previous_images: Vec<String>,
     /// The objects of the release that someone edited or deleted without helm, at most 10 of them.

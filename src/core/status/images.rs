@@ -1,5 +1,5 @@
-//! Reports which contents of images with moving tags run: in the status of each release, as a warning if pods run
-//! different contents of one image, and as an event if a tag has moved.
+//! Reports the digests with which pods run images with moving tags: in the status of each release, as a warning if pods
+//! run one image with different digests, and as an event if a tag has moved.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,10 +18,11 @@ const SHORT_DIGEST: usize = "sha256:0123456789ab".len();
 /// The digests of one image that run, each with the names of the workloads that run it.
 type Digests<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
-/// Adds the contents of images to the status of a release.
+/// Adds the digests of images to the status of a release.
 ///
-/// The status keeps the entries of an image while no pod runs it: a new pod may run another content, and the difference
-/// must not get lost. For the same reason, it keeps all entries while osdpl does not know the names of the images.
+/// While no pod runs an image, the status keeps the entries of the image. Otherwise osdpl could not compare them with
+/// the digest of the next pod. For the same reason, the status keeps all entries while osdpl does not know which images
+/// the release has.
 pub(super) fn report_images(
     child: &mut HelmReleaseStatus,
     before: Option<&HelmReleaseStatus>,
@@ -49,8 +50,8 @@ pub(super) fn report_images(
     child.previous_images.truncate(MAX_IMAGES);
 }
 
-/// Returns the images of a release with moving tags ([`DesiredRelease::floating_images`]); `None` if osdpl does not know
-/// the names of the images that pods use.
+/// Returns the images of a release with moving tags ([`DesiredRelease::floating_images`]); `None` if osdpl does not
+/// know the names of the images that pods use.
 ///
 /// [`DesiredRelease::floating_images`]: crate::desired::DesiredRelease::floating_images
 fn floating<'a>(report: &'a Report<'_>, name: &str) -> Option<&'a BTreeMap<String, String>> {
@@ -81,7 +82,7 @@ fn running<'a>(report: &'a Report<'_>, key: &ReleaseKey, image: &str) -> Digests
     digests
 }
 
-/// Returns a warning for each image of which pods of one release run several contents.
+/// Returns a warning for each image that pods of one release run with different digests.
 pub(super) fn warnings(report: &Report<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     for (name, decision) in &report.plan.decisions {
@@ -90,7 +91,7 @@ pub(super) fn warnings(report: &Report<'_>) -> Vec<String> {
             if digests.len() > 1 {
                 let digests: Vec<String> = digests.iter().map(describe).collect();
                 warnings.push(format!(
-                    "pods of release {name} run different contents of image {image}, because its tag has moved: {}; pin one of the digests in status.children.{name}.images with {field}, or restart the pods with the old content",
+                    "pods of release {name} run image {image} with different digests, because its tag has moved: {}; pin one of the digests in status.children.{name}.images with {field}, or restart the pods with the old digest",
                     digests.join(", ")
                 ));
             }
@@ -105,8 +106,8 @@ fn describe((digest, workloads): (&&str, &BTreeSet<&str>)) -> String {
     format!("{} ({})", digest.get(..SHORT_DIGEST).unwrap_or(digest), workloads.join(", "))
 }
 
-/// Returns an event for each image whose tag has moved: pods run a content that the previous status does not contain,
-/// although the image has the same name.
+/// Returns an event for each image whose tag has moved: pods run the image with a digest that the previous status does
+/// not contain, although the image has the same name.
 pub(super) fn events(
     name: &str,
     before: Option<&HelmReleaseStatus>,
@@ -121,7 +122,7 @@ pub(super) fn events(
             return None;
         }
         let note = format!(
-            "release {name}: new pods run another content of image {image}, because its tag has moved from {} to {}; to keep one content, pin its digest with {field}",
+            "release {name}: new pods run image {image} with another digest, because its tag has moved from {} to {}; to keep one of them, pin it with {field}",
             digests(&known),
             digests(&new),
         );
@@ -165,7 +166,7 @@ mod tests {
         (child, events, warnings(&report))
     }
 
-    /// Returns the digests in `images` and in `previousImages`, and the number of events and warnings.
+    /// Returns the digests in `images`, the digests in `previousImages`, and the numbers of events and of warnings.
     fn summary(
         (child, events, warnings): &(HelmReleaseStatus, Vec<Event>, Vec<String>),
     ) -> (String, String, [usize; 2]) {
@@ -173,21 +174,21 @@ mod tests {
     }
 
     #[test]
-    fn records_the_first_content_without_an_event() {
+    fn records_the_first_digest_without_an_event() {
         let first = reported(&cloud(&[("db", "a"), ("controller", "a")]), &HelmReleaseStatus::default());
         assert_eq!(first.0.images, [format!("{IMAGE}@a")]);
         assert_eq!(summary(&first), ("a".into(), String::new(), [0, 0]));
     }
 
     #[test]
-    fn reports_a_moved_tag_until_all_pods_run_the_same_content() {
+    fn reports_a_moved_tag_until_all_pods_run_the_same_digest() {
         let first = reported(&cloud(&[("db", "a")]), &HelmReleaseStatus::default()).0;
         let mixed = reported(&cloud(&[("db", "a"), ("db", "b")]), &first);
         assert_eq!(summary(&mixed), ("a, b".into(), String::new(), [1, 1]));
         assert!(mixed.1[0].warning && mixed.1[0].note.contains("moved from a to b"), "{}", mixed.1[0].note);
         assert!(mixed.2[0].contains("a (db), b (db); pin"), "{}", mixed.2[0]);
         let same = reported(&cloud(&[("db", "a"), ("db", "b")]), &mixed.0);
-        assert_eq!(summary(&same), ("a, b".into(), String::new(), [0, 1]), "each content is reported once");
+        assert_eq!(summary(&same), ("a, b".into(), String::new(), [0, 1]), "each digest is reported once");
         let moved = reported(&cloud(&[("db", "b")]), &mixed.0);
         assert_eq!(summary(&moved), ("b".into(), "a".into(), [0, 0]));
         let later = reported(&cloud(&[("db", "b")]), &moved.0);
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_the_content_while_no_pod_runs() {
+    fn keeps_the_digest_while_no_pod_runs() {
         let first = reported(&cloud(&[("db", "a")]), &HelmReleaseStatus::default()).0;
         let restarting = reported(&cloud(&[]), &first).0;
         assert_eq!(restarting, first);

@@ -60,7 +60,7 @@ impl Observation {
         self.health.classes.as_deref()
     }
 
-    /// Returns the contents of images that pods run.
+    /// Returns the images that pods run, with their digests.
     pub(crate) fn images(&self) -> &[RunningImages] {
         &self.health.images
     }

@@ -128,7 +128,7 @@ pub struct Release {
     #[serde(default)]
     pub claim_sizes: BTreeMap<String, String>,
     /// The keys below `images.tags` in the chart's values of the images that long-running containers use and whose
-    /// default tag moves, such as `latest`. The status reports which contents of these images run.
+    /// default tag moves, such as `latest`. The status reports their digests.
     #[serde(default)]
     pub floating_images: Vec<String>,
     /// The CEL expression that computes a digest of the settings on which running OpenStack instances depend; unset if

@@ -6,9 +6,9 @@ use super::{OwnerKind, Spec, Status, owner};
 use crate::health::RELEASE_GROUP;
 use crate::observed::{ReleaseKey, RunningImages};
 
-/// Returns the contents of the images that the containers of a pod run, without init containers. Returns `None` if the
-/// pod does not run, is being deleted, or belongs to no workload of a release, and if the name of each image contains a
-/// digest.
+/// Returns the images that the containers of a pod run, with their digests, without init containers. Returns `None` if
+/// the pod does not run, is being deleted, or belongs to no workload of a release, and if the name of each image
+/// contains a digest.
 ///
 /// The kubelet reports the digest of an image that it pulled as `NAME@sha256:…`. It reports no digest for an image that
 /// someone loaded into the node's container runtime by hand, so the result leaves out this image.

@@ -54,7 +54,7 @@ pub(in crate::tasks) struct Health {
     pub(in crate::tasks) jobs: Vec<ObservedJob>,
     pub(in crate::tasks) crons: Vec<ObservedCronJob>,
     pub(in crate::tasks) claims: Vec<Claim>,
-    /// The contents of images that pods run.
+    /// The images that pods run, with their digests.
     pub(in crate::tasks) images: Vec<RunningImages>,
     pub(in crate::tasks) affected: Vec<AffectedObject>,
     pub(in crate::tasks) causes: Vec<Cause>,
@@ -116,7 +116,7 @@ pub(super) struct Store {
     /// The requirements of the pods that are not ready, such as the objects that the pods mount. Pods with the same
     /// requirements share one copy.
     pub(super) shared: Shared<Requirements>,
-    /// The contents of images that pods run. Pods of a workload that run the same contents share one copy.
+    /// The images that pods run, with their digests. Pods of a workload with the same images share one copy.
     pub(super) images: Shared<RunningImages>,
     /// The logs of failed containers, by the uid of the pod.
     ///

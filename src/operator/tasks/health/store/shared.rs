@@ -14,7 +14,8 @@ use osdpl_core::scrub::Scrubber;
 pub(in crate::tasks::health) struct WatchedPod {
     /// The pod, if it is not ready. The box saves memory, because most pods are ready.
     pub(super) unready: Option<Box<UnreadyPod>>,
-    /// The contents of images that the pod runs, if the names of the images do not determine them.
+    /// The images that the pod runs, with their digests; `None` if the pod does not run, or if all names of its images
+    /// contain a digest.
     images: Option<Arc<RunningImages>>,
 }
 
