@@ -74,10 +74,17 @@ def short(text):
 
 def render(document):
     """Returns the document as JSON with one option in each line, so that a diff shows options."""
-    line = lambda value: json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     head = [f"{line(key)}:{line(value)}" for key, value in document.items() if key != "sections"]
-    sections = []
-    for section, options in document["sections"].items():
+    return "{\n" + ",\n".join(head) + ',\n"sections":' + render_sections(document["sections"])[:-1] + "}\n"
+
+
+def render_sections(sections):
+    result = []
+    for section, options in sections.items():
         body = ",\n".join(f"{line(option)}:{line(entry)}" for option, entry in options.items())
-        sections.append(f"{line(section)}:{{\n{body}\n}}")
-    return "{\n" + ",\n".join(head) + ',\n"sections":{\n' + ",\n".join(sections) + "\n}}\n"
+        result.append(f"{line(section)}:{{\n{body}\n}}")
+    return "{\n" + ",\n".join(result) + "\n}\n"
+
+
+def line(value):
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))

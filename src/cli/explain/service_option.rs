@@ -54,7 +54,7 @@ pub(crate) fn explain_option(
         |file: &&OptionFile| file.path().covers(path) && path.keys().len() == file.path().keys().len() + 2;
     let file = catalog.options.of_chart(chart).find(leads_to_option)?;
     let [section, name] = &path.keys()[file.path().keys().len()..] else { return None };
-    let options = file.read()?;
+    let options = catalog.options.read(file)?;
     let releases = || options.versions.keys().map(String::as_str);
     let newest = releases().next_back().unwrap_or_default();
     if options.absence(section, name, newest) == Absence::Open {

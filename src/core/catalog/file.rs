@@ -14,6 +14,7 @@
 //! | `values/rules.yaml` | [`super::Rule`] |
 //! | `values/keys/<chart>.json` | [`super::KeyTree`] |
 //! | `values/options/<chart>.<path>.json` | [`super::Options`] |
+//! | `values/options/shared/<name>.json` | options that files in `values/options/` include |
 //! | `presets/<preset>.yaml` | [`Preset`] |
 //!
 //! Only the command line reads `values/smoke.yaml`, the steps of `osdpl smoke`.

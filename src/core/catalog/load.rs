@@ -110,6 +110,10 @@ impl Loader<'_> {
 
     fn options(&mut self) -> OptionFiles {
         let mut options = OptionFiles::default();
+        for (name, path) in self.names("values/options/shared/", &[".json"]) {
+            let text = self.files[&path].clone();
+            options.add_shared(name, path, text);
+        }
         for (name, path) in self.names("values/options/", &[".json", ".yaml"]) {
             let added = options.add(&name, &path, &self.files[&path]);
             self.errors.extend(added.err().into_iter().flatten());

@@ -7,6 +7,9 @@
 //!
 //! All files together describe thousands of options, and a cloud sets few of them. So osdpl decodes a file only to
 //! check values that a user sets below the file's path, and keeps only the compressed text in memory.
+//!
+//! Many services use the same libraries, and all agents of Neutron have hundreds of options in common. The program
+//! contains such options once, in the files of `values/options/shared/`. The field `include` of a file names them.
 
 mod option;
 mod patterns;
@@ -18,14 +21,18 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{Error, Text};
+use super::{Error, Text, did_you_mean};
 use option::Variants;
 use osdpl_values::Path;
 use patterns::matches;
 
 /// The files in `values/options/`: one file for each configuration file of a service.
 #[derive(Debug, Default)]
-pub struct OptionFiles(Vec<OptionFile>);
+pub struct OptionFiles {
+    files: Vec<OptionFile>,
+    /// The files in `values/options/shared/`, by name without the ending: the path and the text of each file.
+    shared: BTreeMap<String, (String, Text)>,
+}
 
 /// A file in `values/options/`.
 ///
@@ -45,15 +52,20 @@ pub struct OptionFile {
 impl OptionFiles {
     /// Returns the files that describe options in the values of a chart.
     pub fn of_chart<'a>(&'a self, chart: &'a str) -> impl Iterator<Item = &'a OptionFile> {
-        self.0.iter().filter(move |file| file.chart == chart)
+        self.files.iter().filter(move |file| file.chart == chart)
     }
 
     /// Returns all files.
     pub fn all(&self) -> impl Iterator<Item = &OptionFile> {
-        self.0.iter()
+        self.files.iter()
     }
 
-    /// Adds the file at `path`, whose name without the ending is `name`.
+    /// Adds the file at `path`, whose name without the ending is `name`. It contains options that other files include.
+    pub(super) fn add_shared(&mut self, name: String, path: String, text: Text) {
+        self.shared.insert(name, (path, text));
+    }
+
+    /// Adds the file at `path`, whose name without the ending is `name`. Add the files that it includes first.
     ///
     /// # Errors
     /// Returns the errors in the file's name and, if a user provided the text, all errors in the text. osdpl's own
@@ -66,13 +78,51 @@ impl OptionFiles {
         };
         let added = OptionFile { file: path.to_owned(), chart: chart.to_owned(), path: below, text: text.clone() };
         if matches!(text, Text::UserProvided(_)) {
-            let errors = added.check();
+            let errors = self.check(&added);
             if !errors.is_empty() {
                 return Err(errors);
             }
         }
-        self.0.push(added);
+        self.files.push(added);
         Ok(())
+    }
+
+    /// Decodes a file, and adds the options that it includes. The caller drops the result after use, because it takes
+    /// much memory.
+    ///
+    /// Returns `None` if the file can't be decoded. This never happens, because tests decode every built-in file, and
+    /// the loader decodes every file of a user.
+    pub fn read(&self, file: &OptionFile) -> Option<Options> {
+        self.decode(file).ok()
+    }
+
+    /// Returns all errors in the content of a file.
+    pub fn check(&self, file: &OptionFile) -> Vec<Error> {
+        let options = match self.decode(file) {
+            Ok(options) => options,
+            Err(error) => return vec![error],
+        };
+        let problems = problems::find_problems(&options, &file.chart, &file.path).into_iter();
+        problems.map(|problem| Error::Other { file: file.file.clone(), problem }).collect()
+    }
+
+    fn decode(&self, file: &OptionFile) -> Result<Options, Error> {
+        let mut options: Options = file.text.read(&file.file)?;
+        for name in std::mem::take(&mut options.include).iter().rev() {
+            let Some((path, text)) = self.shared.get(name) else {
+                let hint = did_you_mean(name, self.shared.keys().map(String::as_str));
+                let problem = format!("include: osdpl has no shared options {name:?}{hint}; correct the name");
+                return Err(Error::Other { file: file.file.clone(), problem });
+            };
+            let shared: Sections = text.read(path)?;
+            for (section, shared) in shared {
+                let own = options.sections.entry(section).or_default();
+                for (name, variants) in shared {
+                    own.entry(name).or_insert(variants);
+                }
+            }
+        }
+        Ok(options)
     }
 }
 
@@ -91,25 +141,10 @@ impl OptionFile {
     pub fn path(&self) -> &Path {
         &self.path
     }
-
-    /// Decodes the file. The caller drops the result after use, because it takes much memory.
-    ///
-    /// Returns `None` if the file can't be decoded. This never happens, because tests decode every built-in file, and
-    /// the loader decodes every file of a user.
-    pub fn read(&self) -> Option<Options> {
-        self.text.read(&self.file).ok()
-    }
-
-    /// Returns all errors in the content of the file.
-    pub fn check(&self) -> Vec<Error> {
-        let options: Options = match self.text.read(&self.file) {
-            Ok(options) => options,
-            Err(error) => return vec![error.into()],
-        };
-        let problems = problems::find_problems(&options, &self.chart, &self.path).into_iter();
-        problems.map(|problem| Error::Other { file: self.file.clone(), problem }).collect()
-    }
 }
+
+/// Options by section and name: the content of a file in `values/options/shared/`.
+type Sections = BTreeMap<String, BTreeMap<String, Variants>>;
 
 /// The content of a file in `values/options/`.
 #[derive(Debug, Deserialize)]
@@ -121,6 +156,10 @@ pub struct Options {
     path: String,
     /// The OpenStack releases that the file describes, each with the version of the service's Python package.
     pub versions: BTreeMap<String, String>,
+    /// The names of files in `values/options/shared/` whose options the service has, too. If several files contain an
+    /// option, the last one counts, and an option in `sections` has precedence over all of them. Empty after decoding.
+    #[serde(default)]
+    include: Vec<String>,
     /// Patterns for the names of sections in which any option is allowed, because drivers or users define the options.
     /// In a pattern, `*` stands for any string.
     #[serde(default)]
@@ -130,7 +169,7 @@ pub struct Options {
     #[serde(default)]
     like: BTreeMap<String, String>,
     /// The known options, by section and name.
-    sections: BTreeMap<String, BTreeMap<String, Variants>>,
+    sections: Sections,
 }
 
 /// Why a section does not have an option in an OpenStack release.

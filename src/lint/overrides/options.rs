@@ -92,7 +92,7 @@ fn check_layers(
         let sets_options = |(_, layer): &&(Location, &Layer)| get(&layer.values, file.path()).is_some();
         let mut setting = layers.iter().filter(sets_options).peekable();
         // Decode the file only if a layer sets options.
-        let Some(options) = setting.peek().and_then(|_| file.read()) else { continue };
+        let Some(options) = setting.peek().and_then(|_| cloud.catalog.options.read(file)) else { continue };
         let release = FileCheck {
             catalog: cloud.catalog,
             chart: &release.chart,
@@ -125,7 +125,7 @@ pub fn find_option_problems(
     let search = Search::default();
     let files = catalog.options.of_chart(chart).filter(|file| get(&layer.values, file.path()).is_some());
     let found = files.filter_map(|file| {
-        let options = file.read()?;
+        let options = catalog.options.read(file)?;
         let (path, search) = (file.path(), &search);
         let check = FileCheck { catalog, chart, options: &options, path, openstack: openstack_release, search };
         Some(check.check_layer(layer))

@@ -17,8 +17,20 @@ sections:
     workers: {type: integer, min: 1}
 "#;
 
-fn errors(text: &str) -> Vec<String> {
+/// Returns no files yet, except two with shared options.
+fn option_files() -> OptionFiles {
     let mut files = OptionFiles::default();
+    for (name, text) in [
+        ("first", r#"{"api": {"workers": {"type": "string"}, "url": {"type": "uri"}, "port": {"type": "string"}}}"#),
+        ("second", r#"{"api": {"port": {"type": "port"}}, "database": {"connection": {"type": "string"}}}"#),
+    ] {
+        files.add_shared(name.to_owned(), format!("values/options/shared/{name}.json"), text.into());
+    }
+    files
+}
+
+fn errors(text: &str) -> Vec<String> {
+    let mut files = option_files();
     let added = files.add("nova.conf.nova", "values/options/nova.conf.nova.yaml", &text.into());
     added.err().into_iter().flatten().map(|error| error.to_string()).collect()
 }
@@ -71,6 +83,24 @@ fn finds_sections_by_case_and_pattern() {
 }
 
 #[test]
+fn includes_shared_options() {
+    let mut files = option_files();
+    let text = FILE.replace("path: conf.nova", "path: conf.nova\ninclude: [first, second]");
+    files.add("nova.conf.nova", "values/options/nova.conf.nova.yaml", &text.as_str().into()).unwrap();
+    let options = files.read(files.all().next().unwrap()).unwrap();
+    for (section, option, expected) in [
+        ("api", "workers", OptionType::Integer),
+        ("api", "url", OptionType::Uri),
+        ("api", "port", OptionType::Port),
+        ("database", "connection", OptionType::String),
+        ("DEFAULT", "debug", OptionType::Boolean),
+    ] {
+        let option_type = options.find(section, option, "2026.1").and_then(|option| option.option_type);
+        assert_eq!(option_type, Some(expected), "{section}.{option}");
+    }
+}
+
+#[test]
 fn reports_errors_with_file_and_field() {
     assert_eq!(errors(FILE), Vec::<String>::new());
     let file = "values/options/nova.conf.nova.yaml";
@@ -80,6 +110,13 @@ fn reports_errors_with_file_and_field() {
         ("min: 1", "mni: 1", format!("{file}:15:")),
         ("release: nova", "release: neutron", format!("{file}: release: is \"neutron\"")),
         ("path: conf.nova", "path: conf.nva", format!("{file}: path: is \"conf.nva\"")),
+        (
+            "open:",
+            "include: [frist]\nopen:",
+            format!(
+                "{file}: include: osdpl has no shared options \"frist\" (did you mean \"first\"?); correct the name"
+            ),
+        ),
         ("[\"vendor_*\"]", many.as_str(), format!("{file}: open: has 51 patterns, more than 50; combine")),
         ("vendor_*", long.as_str(), format!("{file}: open: has a pattern of more than 100 bytes; shorten it")),
         (": api,", ": apii,", format!("{file}: like: there is no section \"apii\" (did you mean \"api\"?)")),
