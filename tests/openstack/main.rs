@@ -7,6 +7,7 @@
 //! ```text
 //! usable      a cloud that is Ready can be used
 //! day_2       changes of a running cloud, while users use its APIs and an instance
+//! directory   users in an LDAP directory log in
 //! failures    pods or the node die
 //! life_cycle  adoption, deletion and a second installation
 //!
@@ -17,6 +18,7 @@
 
 mod cloud;
 mod day_2;
+mod directory;
 mod failures;
 mod instance;
 mod life_cycle;

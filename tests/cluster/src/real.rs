@@ -44,8 +44,9 @@ use sample::Sample;
 /// The layer with the root file system of the node.
 const ROOT: &str = "node";
 
-/// The image with a browser, one of the images in `always` of `images.yaml`.
+/// The images with a browser and with an LDAP server, two of the images in `always` of `images.yaml`.
 const BROWSER: &str = "localhost/osdpl/browser:1";
+const DIRECTORY: &str = "localhost/osdpl/directory:1";
 
 /// A subcommand of `cluster real`.
 #[derive(Debug, Subcommand)]
@@ -194,9 +195,10 @@ fn env() -> anyhow::Result<()> {
     let node = Node::new(&folder("node")?)?;
     let (kubeconfig, bin) = (node.cluster.kubeconfig(), node.cluster.bin());
     let text = format!("export KUBECONFIG={}\nexport PATH={}:$PATH\n", kubeconfig.display(), bin.display());
-    // The tests of a real cloud run this command, and create a pod with this image.
+    // The tests of a real cloud run this command, and create pods with these images.
     let program = std::env::current_exe().context("cannot find this program")?;
-    let text = format!("{text}export RESTART_NODE='{} real restart' BROWSER_IMAGE={BROWSER}\n", program.display());
+    let text = format!("{text}export RESTART_NODE='{} real restart'\n", program.display());
+    let text = format!("{text}export BROWSER_IMAGE={BROWSER} DIRECTORY_IMAGE={DIRECTORY}\n");
     // Ignore an error: it means that the reader has closed the pipe.
     let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(())
