@@ -77,24 +77,36 @@ fn tokens_outlive_a_rotation_of_the_fernet_keys() {
     }
 }
 
+/// The services that a test adds to a running cloud. Each of them is also the name of its release.
+const ADDED: [&str; 5] = ["heat", "barbican", "powerdns", "designate", "magnum"];
+
+/// Requests the list of clusters from magnum.
+const CLUSTERS: &str = r#"
+token=$(openstack token issue -f value -c id)
+url=$(openstack endpoint list --service container-infra --interface internal -f value -c URL)
+curl -sSf -H "X-Auth-Token: $token" "$url/clusters""#;
+
 /// Services that are added to a running cloud can be used, and their removal leaves the other services as they are.
 #[test]
 #[ignore = "needs a real cloud: make test-real"]
 fn services_are_added_and_removed() {
     let cloud = Cloud::find();
     let (original, before) = (cloud.resource(), cloud.pods());
-    println!("heat and barbican are added");
-    let time = cloud.change(&json!({"services": {"heat": {"enabled": true}, "barbican": {"enabled": true}}}));
+    println!("{} are added", ADDED.join(", "));
+    let services: serde_json::Map<String, Value> =
+        ADDED.iter().map(|name| ((*name).to_owned(), json!({"enabled": true}))).collect();
+    let time = cloud.change(&json!({"services": services}));
     println!("  Ready after {time:.0?}");
-    smoke(&cloud, &["stack", "secret"]);
+    smoke(&cloud, &["stack", "secret", "zone"]);
+    println!("  the clusters of magnum: {}", cloud.script(CLUSTERS, &[]).trim());
 
-    println!("heat and barbican are removed");
+    println!("the services are removed");
     cloud.kubectl_with(&["replace", "-f", "-"], &original.to_string());
     println!("  {}", cloud.until_message("approv"));
     cloud.osdpl(&["approve"]);
     cloud.until_ready();
     let releases = cloud.get(&["osdpl", &cloud.name])["status"]["children"].as_object().unwrap().clone();
-    assert!(!releases.contains_key("heat") && !releases.contains_key("barbican"), "{:?}", releases.keys());
+    assert!(ADDED.iter().all(|name| !releases.contains_key(*name)), "{:?}", releases.keys());
     // Pods of the removed services may still be ending.
     let after = cloud.pods();
     for (pod, uid) in &before {
