@@ -136,14 +136,24 @@ fn current<K: Resource>(object: &K, observed: Option<i64>) -> bool {
 struct Observed {
     client: Client,
     namespace: String,
-    objects: Arc<Mutex<BTreeMap<String, ObservedObject>>>,
+    objects: Arc<Mutex<BTreeMap<String, Observation>>>,
     sender: watch::Sender<u64>,
+}
+
+/// The newest known version of an object.
+struct Observation {
+    /// The `resourceVersion`: a number that grows with each change of an object
+    /// (<https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions>).
+    version: u64,
+    /// `None` if the object was deleted.
+    object: Option<ObservedObject>,
 }
 
 impl Observed {
     fn find(&self, matches: impl Fn(&ObservedObject) -> bool) -> Option<String> {
         let objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
-        objects.iter().find(|(_, object)| matches(object)).map(|(name, _)| name.clone())
+        let found = objects.iter().find(|(_, observation)| observation.object.as_ref().is_some_and(&matches));
+        found.map(|(name, _)| name.clone())
     }
 
     fn api<K: Workload>(&self) -> Api<K> {
@@ -171,15 +181,25 @@ impl Observed {
     }
 
     fn apply_event<K: Workload>(&self, event: watcher::Event<K>) {
-        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = |object: &K| format!("{} {}", K::kind(&()), object.name_any());
         match event {
             watcher::Event::Apply(object) | watcher::Event::InitApply(object) => {
                 let release = object.annotations().get("meta.helm.sh/release-name").cloned().unwrap_or_default();
-                objects.insert(name(&object), ObservedObject { release, is_up: object.is_up(), is_job: K::IS_JOB });
+                let observed = ObservedObject { release, is_up: object.is_up(), is_job: K::IS_JOB };
+                self.record(&object, Some(observed));
             }
-            watcher::Event::Delete(object) => drop(objects.remove(&name(&object))),
+            watcher::Event::Delete(object) => self.record(&object, None),
             watcher::Event::Init | watcher::Event::InitDone => {}
+        }
+    }
+
+    /// Records an object unless a newer version of it is known already: the response to a list request may arrive after
+    /// the watch has delivered a change that the response does not contain.
+    fn record<K: Workload>(&self, object: &K, observed: Option<ObservedObject>) {
+        let version = object.resource_version().and_then(|version| version.parse().ok()).unwrap_or_default();
+        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = format!("{} {}", K::kind(&()), object.name_any());
+        if objects.get(&name).is_none_or(|known| known.version <= version) {
+            objects.insert(name, Observation { version, object: observed });
         }
     }
 }
