@@ -48,16 +48,18 @@ real:
 	$(REAL) prepare $(REAL_SAMPLE) & prepare=$$!; CHARTS="$$charts" $(MAKE) image-root || { kill $$prepare; exit 1; }; wait $$prepare
 	$(REAL) up $(REAL_SAMPLE) --image-root target/image-root
 
-## make real-check test the cloud of the current kubeconfig: wait until it is Ready, boot an instance, and so on
+## make real-check test the cloud of the current kubeconfig: wait until it is Ready, boot an instance …; CA=FILE
 real-check:
 	$(CARGO) build -q -p osdpl --bins
 	"$${CARGO_TARGET_DIR:-target}/debug/osdpl" wait
-	"$${CARGO_TARGET_DIR:-target}/debug/osdpl" smoke
+	"$${CARGO_TARGET_DIR:-target}/debug/osdpl" smoke $(if $(CA),--ca "$(CA)")
 
+# The tests of TLS need a sample with TLS.
+TLS_TESTS = $(shell grep -sq '^    tls:' "$(SAMPLE)" || echo --skip tls::)
 ## make test-real   run make real, and then the tests of the real cloud, which take half an hour; CHARTS=DIR
 test-real: real
 	$(CARGO) test --workspace --test openstack --no-run
-	eval "$$($(REAL) env)" && $(CARGO) test --workspace --test openstack -- --ignored --nocapture --test-threads 1
+	eval "$$($(REAL) env)" && $(CARGO) test --workspace --test openstack -- --ignored --nocapture --test-threads 1 $(TLS_TESTS)
 
 ## make real-env    print the environment of the real cloud: eval "$$(make -s real-env)"
 real-env:

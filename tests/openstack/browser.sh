@@ -1,10 +1,12 @@
 # Logs in to the dashboard at the URL $1 with a browser, as OS_USERNAME, and opens the page of the instances. Prints the
-# title of the page and the text of its table. Uses the WebDriver protocol (w3.org/TR/webdriver2).
+# title of the page and the text of its table. Accepts the certificate of every CA. Uses the WebDriver protocol
+# (w3.org/TR/webdriver2).
 driver=http://127.0.0.1:9515
 fail() { echo "$*" >&2; exit 1; }
 until curl -s $driver/status | jq -e .value.ready > /dev/null; do sleep 1; done
 options='{"args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1600,1000"]}'
-session=$(curl -s -m 120 $driver/session -d "{\"capabilities\": {\"alwaysMatch\": {\"goog:chromeOptions\": $options}}}" |
+capabilities="{\"acceptInsecureCerts\": true, \"goog:chromeOptions\": $options}"
+session=$(curl -s -m 120 $driver/session -d "{\"capabilities\": {\"alwaysMatch\": $capabilities}}" |
   jq -r .value.sessionId)
 [ "$session" != null ] || fail "the browser does not start"
 trap 'curl -s -X DELETE $driver/session/$session > /dev/null' EXIT

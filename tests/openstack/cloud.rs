@@ -57,6 +57,21 @@ impl Cloud {
         run("osdpl", &[arguments, &["-n", &self.namespace]].concat(), "")
     }
 
+    /// Runs `osdpl smoke`, and returns its standard output.
+    pub fn smoke(&self, arguments: &[&str]) -> String {
+        let Some(authority) = self.authority() else { return self.osdpl(&[&["smoke"], arguments].concat()) };
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, authority).unwrap();
+        self.osdpl(&[&["smoke", "--ca", file.path().to_str().unwrap()], arguments].concat())
+    }
+
+    /// Returns the certificate of the CA that clients of the APIs trust; `None` if the APIs use http.
+    pub fn authority(&self) -> Option<String> {
+        let spec = &self.resource()["spec"];
+        let enabled = spec["features"]["tls"]["internal"]["enabled"] == true;
+        enabled.then(|| self.script("cat $OS_CACERT", &[]))
+    }
+
     /// Runs OpenStack's client, and returns its output as JSON.
     pub fn openstack(&self, arguments: &[&str]) -> Value {
         let command = ["exec", CLIENT, "--", "openstack"];

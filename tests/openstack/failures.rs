@@ -35,7 +35,7 @@ fn cloud_recovers_from_the_death_of_database_and_broker() {
         instance.check();
     }
     drop(instance);
-    println!("{}", cloud.osdpl(&["smoke"]));
+    println!("{}", cloud.smoke(&[]));
 }
 
 /// After a power failure of the only node, all services return without an upgrade, and users can start their instances.
@@ -67,7 +67,7 @@ fn cloud_recovers_from_a_power_failure_of_its_node() {
     cloud.script("openstack server reboot --hard --wait $1", &["osdpl-power"]);
     instance.check();
     drop(instance);
-    println!("{}", cloud.osdpl(&["smoke"]));
+    println!("{}", cloud.smoke(&[]));
 }
 
 /// Whether all containers of a pod have started after this time.

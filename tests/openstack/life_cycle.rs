@@ -71,7 +71,7 @@ fn purged_cloud_is_installed_again_in_its_namespace() {
     delete_and_apply(&cloud, "Purge", || kill_operator_until_ready(&cloud));
     let projects = cloud.script("openstack project list -f value -c Name", &[]);
     assert!(!projects.contains("osdpl-purged"), "{projects}");
-    println!("{}", cloud.osdpl(&["smoke"]));
+    println!("{}", cloud.smoke(&[]));
 }
 
 /// Kills all pods of the operator whenever another release has become ready, until the cloud is Ready.

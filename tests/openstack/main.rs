@@ -9,6 +9,7 @@
 //! day_2       changes of a running cloud, while users use its APIs and an instance
 //! directory   users in an LDAP directory log in
 //! failures    pods or the node die
+//! tls         TLS inside the cloud
 //! life_cycle  adoption, deletion and a second installation
 //!
 //! cloud       runs osdpl, kubectl and OpenStack's client
@@ -23,4 +24,5 @@ mod failures;
 mod instance;
 mod life_cycle;
 mod probe;
+mod tls;
 mod usable;

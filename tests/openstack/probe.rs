@@ -11,7 +11,7 @@ use crate::cloud::Cloud;
 /// when its standard input is closed.
 const LOOP: &str = r#"
 while :; do
-  curl -s -o /dev/null -m 5 -w '%{http_code}\n' -H "X-Auth-Token: $2" "$1"
+  curl -s -o /dev/null -m 5 ${OS_CACERT:+--cacert "$OS_CACERT"} -w '%{http_code}\n' -H "X-Auth-Token: $2" "$1"
   read -r -t 1
   [ $? -gt 128 ] || exit 0
 done"#;

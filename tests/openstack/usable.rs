@@ -16,7 +16,7 @@ fn users_can_use_the_cloud() {
 
 /// Runs `osdpl smoke`, and checks that these steps have passed.
 pub fn smoke(cloud: &Cloud, steps: &[&str]) {
-    let result: Value = serde_json::from_str(&cloud.osdpl(&["smoke", "--output", "json"])).unwrap();
+    let result: Value = serde_json::from_str(&cloud.smoke(&["--output", "json"])).unwrap();
     println!("osdpl smoke: {result:#}");
     for name in steps {
         let step = result["steps"].as_array().unwrap().iter().find(|step| step["name"] == *name);
@@ -56,7 +56,9 @@ fn user_can_log_in_to_the_dashboard() {
     });
     cloud.kubectl_with(&["apply", "-f", "-"], &pod.to_string());
     cloud.kubectl(&["wait", "--for=condition=Ready", "pod", BROWSER, "--timeout=300s"]);
-    let url = format!("http://horizon-int.{}.svc.cluster.local", cloud.namespace);
+    // With TLS, the dashboard expects https at the same port.
+    let scheme = if cloud.authority().is_some() { "https" } else { "http" };
+    let url = format!("{scheme}://horizon-int.{}.svc.cluster.local:80", cloud.namespace);
     let command = ["exec", "-i", BROWSER, "--", "bash", "-eu", "-s", "--", &url];
     let page = cloud.kubectl_with(&command, include_str!("browser.sh"));
     println!("after the login, the browser shows: {page}");

@@ -64,6 +64,8 @@ pub enum Program {
     /// This repository's replacement for kubernetes-entrypoint, which waits until a pod's dependencies are available.
     /// It is also the program of the pause container.
     Entrypoint,
+    /// cert-manager: its controllers, its webhook and its CA injector in one program.
+    CertManager,
 }
 
 impl Program {
@@ -71,8 +73,8 @@ impl Program {
     pub const CONTROL_PLANE: [Self; 6] =
         [Self::Etcd, Self::KubeApiserver, Self::KubeControllerManager, Self::KubeScheduler, Self::Kwok, Self::Kubectl];
 
-    /// The programs that a real cluster needs in addition to [`Self::CONTROL_PLANE`]. They run on the root file system
-    /// of its node, or in the containers there.
+    /// The programs that every real cluster needs in addition to [`Self::CONTROL_PLANE`]. They run on the root file
+    /// system of its node, or in the containers there.
     pub const NODE: [Self; 7] = [
         Self::Kubelet,
         Self::KubeProxy,
@@ -84,7 +86,7 @@ impl Program {
     ];
 
     /// Every program that this crate can provide.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Etcd,
         Self::KubeApiserver,
         Self::KubeControllerManager,
@@ -100,6 +102,7 @@ impl Program {
         Self::Ctr,
         Self::Coredns,
         Self::Entrypoint,
+        Self::CertManager,
     ];
 
     /// Returns the name of the program's executable file, which is `helm` for both versions of helm.
@@ -119,12 +122,13 @@ impl Program {
             Self::Ctr => "ctr",
             Self::Coredns => "coredns",
             Self::Entrypoint => "kubernetes-entrypoint",
+            Self::CertManager => "cert-manager",
         }
     }
 
     /// Whether the program runs on the root file system of a real node or of a container.
     pub(crate) fn runs_on_a_node(self) -> bool {
-        Self::NODE.contains(&self)
+        Self::NODE.contains(&self) || self == Self::CertManager
     }
 }
 
@@ -220,6 +224,15 @@ pub fn ensure(wanted: &[Program], report: &mut dyn FnMut(&Progress)) -> Result<P
         }
     }
     Ok(Programs(found))
+}
+
+/// Returns the folder with the source of a program's module: its folder in Go's module cache. Downloads the module if it
+/// is missing.
+///
+/// # Errors
+/// Returns an error if Go cannot download the module.
+pub(crate) fn module(program: Program) -> Result<PathBuf, Error> {
+    build::module(&Recipe::of(program))
 }
 
 /// Prints the progress of a build as one line to standard error. Callers can pass this function to [`ensure`].

@@ -19,6 +19,7 @@ use clap::Subcommand;
 
 use crate::{Program, Programs, programs};
 
+mod cert_manager;
 mod cgroup;
 mod chroot;
 mod cloud;
@@ -121,12 +122,13 @@ fn build(recipes: &Recipes, mut wanted: Vec<String>) -> anyhow::Result<Programs>
     step("build the programs and images that are missing: takes half an hour the first time only");
     wanted.push(ROOT.to_owned());
     let (with_programs, without): (Vec<String>, Vec<String>) =
-        recipes.order(&wanted)?.into_iter().partition(|name| recipes.layers[name].has_program());
+        recipes.order(&wanted)?.into_iter().partition(|name| recipes.layers[name].programs().next().is_some());
     let layers = folder("layers")?;
     refuse_to_change_a_running_node(recipes, &layers)?;
     let programs = std::thread::scope(|scope| {
         let other = scope.spawn(|| Layers::new(recipes, &Programs::default(), layers.clone())?.build(&without));
-        let wanted = [&Program::CONTROL_PLANE[..], &Program::NODE].concat();
+        let in_layers = with_programs.iter().flat_map(|name| recipes.layers[name].programs());
+        let wanted: Vec<_> = Program::CONTROL_PLANE.into_iter().chain(Program::NODE).chain(in_layers).collect();
         let programs = programs::ensure(&wanted, &mut programs::print_progress);
         other.join().map_err(|_| anyhow::anyhow!("the thread that builds layers has panicked"))??;
         Ok::<_, anyhow::Error>(programs?)
@@ -171,6 +173,10 @@ async fn up(sources: Sources) -> anyhow::Result<()> {
     user.client()?;
     step("wait for the node and DNS");
     user.base()?;
+    if sources.sample.has_issuer()? {
+        step("install cert-manager, and create an issuer");
+        user.cert_manager()?;
+    }
     step("install the operator's chart");
     user.operator()?;
     step("create the cloud, and wait until it is Ready");

@@ -169,12 +169,7 @@ pub(super) fn build(
 /// Runs `go build` in the folder `work`. Calls `tick` with the elapsed time every 15 seconds.
 fn compile(recipe: &Recipe, work: &Path, tick: &mut dyn FnMut(Duration)) -> Result<(), Error> {
     let source = work.join("source");
-    std::fs::create_dir_all(&source).map_err(Error::file("create", &source))?;
-    let own = recipe.source.map(|source| (source.file, source.text));
-    for (file, contents) in [("go.mod", recipe.go_mod), ("go.sum", recipe.go_sum)].into_iter().chain(own) {
-        let path = source.join(file);
-        std::fs::write(&path, contents).map_err(Error::file("write", &path))?;
-    }
+    write_source(recipe, &source)?;
     let log = work.join("log");
     let output = File::create(&log).map_err(Error::file("create", &log))?;
     let mut command = Command::new("go");
@@ -197,6 +192,32 @@ fn compile(recipe: &Recipe, work: &Path, tick: &mut dyn FnMut(Duration)) -> Resu
             }
         }
     }
+}
+
+/// Writes the recipe's `go.mod`, `go.sum` and own source file into the folder `source`.
+fn write_source(recipe: &Recipe, source: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(source).map_err(Error::file("create", source))?;
+    let own = recipe.source.map(|source| (source.file, source.text));
+    for (file, contents) in [("go.mod", recipe.go_mod), ("go.sum", recipe.go_sum)].into_iter().chain(own) {
+        let path = source.join(file);
+        std::fs::write(&path, contents).map_err(Error::file("write", &path))?;
+    }
+    Ok(())
+}
+
+/// Returns the folder of the recipe's module in Go's module cache. Downloads the module if it is missing.
+pub(super) fn module(recipe: &Recipe) -> Result<PathBuf, Error> {
+    let work = tempfile::tempdir().map_err(Error::file("create", &std::env::temp_dir()))?;
+    write_source(recipe, work.path())?;
+    let mut command = Command::new("go");
+    command.arg("-C").arg(work.path()).args(["mod", "download", "-json", recipe.module]).envs(ENVIRONMENT);
+    let failed = |reason: String, tail: String| Error::Build { program: recipe.program.to_string(), reason, tail };
+    let output = command.output().map_err(|error| failed(error.to_string(), String::new()))?;
+    // If a download fails, Go prints the reason into the field `Error` of the result.
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let folder = result["Dir"].as_str().filter(|_| output.status.success()).map(PathBuf::from);
+    let printed = || [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy).concat();
+    folder.ok_or_else(|| failed(format!("go mod download ended with {}", output.status), printed()))
 }
 
 /// Returns the path of the folder `programs` in the cache, which contains one folder for each built program.

@@ -4,8 +4,8 @@
 
 use super::Program;
 
-/// A Go module in `programs/`. Only the module `entrypoint` contains code. The `go.mod` of every other module only
-/// lists the modules of programs, and their versions. helm 3 and helm 4 are not in the module of the API server,
+/// A Go module in `programs/`. Only the modules `entrypoint` and `cert-manager` contain code. The `go.mod` of every other
+/// module only lists the modules of programs, and their versions. helm 3 and helm 4 are not in the module of the API server,
 /// because helm's requirements would upgrade the API server's dependencies.
 #[derive(Clone, Copy, Debug)]
 struct Module {
@@ -43,6 +43,14 @@ const COREDNS: Module = Module {
 };
 const ENTRYPOINT: Module = Module { go_mod: include_str!("../../programs/entrypoint/go.mod"), go_sum: "" };
 const ENTRYPOINT_SOURCE: Source = Source { file: "main.go", text: include_str!("../../programs/entrypoint/main.go") };
+/// The module of a small main package, which starts cert-manager's own code. Part of this code is in folders `internal`,
+/// so the path of the module begins with the path of cert-manager's module.
+const CERT_MANAGER: Module = Module {
+    go_mod: include_str!("../../programs/cert-manager/go.mod"),
+    go_sum: include_str!("../../programs/cert-manager/go.sum"),
+};
+const CERT_MANAGER_SOURCE: Source =
+    Source { file: "main.go", text: include_str!("../../programs/cert-manager/main.go") };
 
 /// Everything that determines the build of a program, except for Go itself.
 #[derive(Clone, Debug)]
@@ -56,6 +64,8 @@ pub(crate) struct Recipe {
     pub source: Option<Source>,
     /// The Go package of the program, such as `helm.sh/helm/v4/cmd/helm`.
     pub package: &'static str,
+    /// The path of the Go module that determines the version, such as `helm.sh/helm/v4`.
+    pub module: &'static str,
     /// The program's version, without the leading `v`.
     pub version: &'static str,
     /// The value of `-ldflags`, with which the linker sets version strings in the program. Without a Kubernetes
@@ -88,6 +98,10 @@ impl Recipe {
             Program::Containerd | Program::ContainerdShim | Program::Ctr => {
                 (CONTAINERD, containerd_package(program), CONTAINERD_MODULE, stamps_of_containerd())
             }
+            Program::CertManager => {
+                let package = "github.com/cert-manager/cert-manager/cluster-tools";
+                (CERT_MANAGER, package, "github.com/cert-manager/cert-manager", vec![])
+            }
             Program::Coredns | Program::Entrypoint => {
                 (COREDNS, "github.com/coredns/coredns", "github.com/coredns/coredns", vec![])
             }
@@ -97,8 +111,9 @@ impl Recipe {
             program,
             go_mod: module.go_mod,
             go_sum: module.go_sum,
-            source: None,
+            source: (program == Program::CertManager).then_some(CERT_MANAGER_SOURCE),
             package,
+            module: module_path,
             version: version(module, module_path),
             linker_flags: format!("-s -w {}", stamps.join(" ")).trim().to_string(),
             version_arguments: version_arguments(program),
@@ -112,6 +127,7 @@ impl Recipe {
             go_sum: ENTRYPOINT.go_sum,
             source: Some(ENTRYPOINT_SOURCE),
             package: "cluster-tools/entrypoint",
+            module: "cluster-tools/entrypoint",
             version: "1.0.0",
             linker_flags: "-s -w".into(),
             version_arguments: &[],

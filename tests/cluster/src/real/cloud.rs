@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail, ensure};
 use serde_json::json;
 
+use super::cert_manager;
 use super::layer::Layers;
 use super::node::Node;
 use super::oci::{self, Loadable};
@@ -32,7 +33,7 @@ pub struct Sources {
     #[arg(long, value_name = "DIR", default_value = "deploy/osdpl")]
     chart: PathBuf,
     #[command(flatten)]
-    sample: Sample,
+    pub(super) sample: Sample,
     /// The maximum time to wait until the cloud is Ready, such as 40m.
     #[arg(long, value_name = "SPAN", default_value = "40m")]
     timeout: String,
@@ -64,6 +65,9 @@ impl Sources {
         command.args(["render", "--manifests", "-f"]).arg(&self.sample.path);
         command.arg("--charts").arg(self.image_root.join(CHARTS)).arg("--helm").arg(self.program("helm"));
         let mut wanted = in_manifests(&output(&mut command, "")?)?;
+        if self.sample.has_issuer()? {
+            wanted.extend(in_manifests(&cert_manager::render(&self.program("helm"))?)?);
+        }
         wanted.extend(recipes.always(&self.sample.release()?)?);
         recipes.select(&wanted)
     }
@@ -80,7 +84,7 @@ pub(super) fn load(
     for (reference, image) in wanted {
         let chain = layers.chain(&image.layer)?;
         let packed = chain.iter().rev().map(|layer| oci::pack(layer)).collect::<Result<_, _>>()?;
-        images.push(Loadable { reference, layers: packed, settings: oci::settings(&image.command) });
+        images.push(Loadable { reference, layers: packed, settings: oci::settings(&image) });
     }
     let known = loaded(node);
     let all: BTreeMap<String, String> =
@@ -142,7 +146,7 @@ pub(super) struct User<'a> {
 }
 
 impl User<'_> {
-    fn command(&self, program: &str) -> Command {
+    pub(super) fn command(&self, program: &str) -> Command {
         let path = match program {
             "osdpl" | "helm" => self.sources.program(program),
             _ => self.node.cluster.bin().join(program),
@@ -152,7 +156,7 @@ impl User<'_> {
         command
     }
 
-    fn run(&self, program: &str, arguments: &[&str], input: &str) -> anyhow::Result<String> {
+    pub(super) fn run(&self, program: &str, arguments: &[&str], input: &str) -> anyhow::Result<String> {
         output(self.command(program).args(arguments), input)
     }
 
@@ -178,7 +182,8 @@ impl User<'_> {
         // A rebuilt image has the same name as before. This annotation contains the image's digest, so that the
         // Deployment replaces its pods nevertheless.
         command.args(["--set-string", &format!("podAnnotations.image={digest},image.tag={}", reference.tag)]);
-        logged(&mut command, "helm", &self.node.cluster.log("helm"), "")?;
+        let values = if self.sources.sample.has_issuer()? { cert_manager::TRUST } else { "" };
+        logged(command.args(["--values", "-"]), "helm", &self.node.cluster.log("helm"), values)?;
         let rollout = ["rollout", "status", "--timeout=180s", "deployment/osdpl", "--namespace", SYSTEM];
         self.run("kubectl", &rollout, "").map(drop)
     }

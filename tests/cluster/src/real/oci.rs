@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::recipe::Image;
 use super::reference::Reference;
 use super::run::write;
 use super::script::PATH;
@@ -33,10 +34,14 @@ pub(super) struct Loadable {
     pub settings: Value,
 }
 
-/// Returns the settings of an image that runs `command` if a pod names no command.
-pub(super) fn settings(command: &[String]) -> Value {
-    let command = if command.is_empty() { vec!["/bin/bash".to_owned()] } else { command.to_vec() };
-    json!({"Env": [format!("PATH={PATH}"), "LANG=C.UTF-8"], "Cmd": command})
+/// Returns the settings of an image. If a pod names no command, it runs the image's command with the pod's arguments.
+pub(super) fn settings(image: &Image) -> Value {
+    let command = if image.command.is_empty() { &["/bin/bash".to_owned()][..] } else { &image.command };
+    let mut settings = json!({"Env": [format!("PATH={PATH}"), "LANG=C.UTF-8"], "Entrypoint": command});
+    if let Some(user) = image.user {
+        settings["User"] = user.to_string().into();
+    }
+    settings
 }
 
 /// Returns the settings of the operator's image, the same as those in `Dockerfile`.
@@ -312,7 +317,7 @@ mod tests {
         Loadable {
             reference: Reference::parse(name).unwrap(),
             layers: vec![pack(layer).unwrap()],
-            settings: settings(&[]),
+            settings: settings(&Image::default()),
         }
     }
 

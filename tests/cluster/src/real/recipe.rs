@@ -71,9 +71,9 @@ impl Layer {
         self.from.iter_mut().chain(self.copy.as_mut().map(|copy| &mut copy.layer))
     }
 
-    /// Whether the layer contains a program that [`crate::programs`] provides.
-    pub fn has_program(&self) -> bool {
-        self.files.values().any(|file| file.program.is_some())
+    /// Returns the programs in the layer that [`crate::programs`] provides.
+    pub fn programs(&self) -> impl Iterator<Item = Program> {
+        self.files.values().filter_map(|file| file.program)
     }
 }
 
@@ -106,13 +106,17 @@ pub(super) struct LayerFile {
     pub executable: bool,
 }
 
-/// An image: its newest layer, and the command that it runs if a pod names no command.
-#[derive(Clone, Debug, Deserialize)]
+/// An image: its newest layer, and the command and the user of containers for which a pod names none.
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Image {
     pub layer: String,
     #[serde(default)]
     pub command: Vec<String>,
+    pub user: Option<u32>,
+    /// Whether `cluster real prepare` leaves the image out.
+    #[serde(default)]
+    rare: bool,
 }
 
 impl Recipes {
@@ -164,9 +168,9 @@ impl Recipes {
         Ok(())
     }
 
-    /// Returns the newest layer of each image, for a cloud of this OpenStack release.
+    /// Returns the newest layer of each image that is not rare, for a cloud of this OpenStack release.
     pub fn layers_of_images(&self, release: &str) -> anyhow::Result<Vec<String>> {
-        self.images.values().map(|image| self.layer_of_image(image, release)).collect()
+        self.images.values().filter(|image| !image.rare).map(|image| self.layer_of_image(image, release)).collect()
     }
 
     fn layer_of_image(&self, image: &Image, release: &str) -> anyhow::Result<String> {

@@ -17,17 +17,32 @@ impl Sample {
     /// Returns the OpenStack release of the cloud.
     pub(super) fn release(&self) -> anyhow::Result<String> {
         let path = self.path.display();
-        let text = std::fs::read_to_string(&self.path)
-            .with_context(|| format!("cannot read {path}: name the file of the cloud with --sample"))?;
-        release(&text).with_context(|| format!("cannot find the OpenStack release of the cloud in {path}"))
+        release(&self.text()?).with_context(|| format!("cannot find the OpenStack release of the cloud in {path}"))
     }
+
+    /// Whether an issuer of cert-manager creates certificates for the cloud.
+    pub(super) fn has_issuer(&self) -> anyhow::Result<bool> {
+        let spec = spec(&self.text()?).with_context(|| format!("cannot read the cloud in {}", self.path.display()))?;
+        Ok(spec["features"]["tls"]["issuer"].is_object())
+    }
+
+    fn text(&self) -> anyhow::Result<String> {
+        std::fs::read_to_string(&self.path)
+            .with_context(|| format!("cannot read {}: name the file of the cloud with --sample", self.path.display()))
+    }
+}
+
+/// Returns the spec of the `OpenStackDeployment` in a YAML file.
+fn spec(text: &str) -> anyhow::Result<Value> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).context("the file is not valid YAML")?;
+    let cloud = documents.iter().find(|document| document["kind"] == "OpenStackDeployment");
+    Ok(cloud.context("the file has no OpenStackDeployment: add one")?["spec"].clone())
 }
 
 /// Returns the OpenStack release of the `OpenStackDeployment` in a YAML file.
 fn release(text: &str) -> anyhow::Result<String> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text).context("the file is not valid YAML")?;
-    let cloud = documents.iter().find(|document| document["kind"] == "OpenStackDeployment");
-    let release = cloud.context("the file has no OpenStackDeployment: add one")?["spec"]["openstackRelease"].as_str();
+    let spec = spec(text)?;
+    let release = spec["openstackRelease"].as_str();
     Ok(release.context("spec.openstackRelease is not a string: write a release in quotes, such as \"2026.1\"")?.into())
 }
 
