@@ -7,7 +7,10 @@ DEMO := tests/demo/demo.sh
 # Without it, the demo and the benchmarks use the stand-in charts of the tests.
 CHARTS ?=
 export CHARTS
-# The file with the cloud of `make real`. Without it, `make real` creates the cloud of deploy/samples/real.yaml.
+# The number of nodes of `make real`, from 1 to 3.
+NODES ?= 1
+# The file with the cloud of `make real`. Without it, `make real` creates the cloud of deploy/samples/real.yaml, or that
+# of real-two-nodes.yaml on several nodes.
 SAMPLE ?=
 # The program that builds the documentation. `make docs` installs it into target/tools if it is missing.
 MDBOOK := $(or $(wildcard target/tools/bin/mdbook),mdbook)
@@ -35,9 +38,9 @@ demo-down:
 	@$(DEMO) down
 
 REAL = "$${CARGO_TARGET_DIR:-target}/debug/cluster" real
-REAL_SAMPLE = $(if $(SAMPLE),--sample "$(SAMPLE)")
+REAL_SAMPLE = --sample "$(or $(SAMPLE),deploy/samples/$(if $(filter 1,$(NODES)),real,real-two-nodes).yaml)"
 HELM = $$("$${CARGO_TARGET_DIR:-target}/debug/cluster" programs helm4 | awk 'END {print $$NF}')
-## make real        run a real cloud on a real node on this machine (needs root); CHARTS=DIR, SAMPLE=FILE
+## make real        run a real cloud on real nodes on this machine (needs root); CHARTS=DIR, SAMPLE=FILE, NODES=1 to 3
 real:
 	$(CARGO) build -q -p osdpl -p cluster --bin osdpl --bin cluster
 	@# Without CHARTS, pull the charts. Build the operator's image while the programs and images of the node are built.
@@ -46,7 +49,7 @@ real:
 		echo 'make real cannot pull the charts of OpenStack-Helm: name a folder with charts, packaged by helm: make real CHARTS=DIR' >&2; exit 2; \
 	fi; \
 	$(REAL) prepare $(REAL_SAMPLE) & prepare=$$!; CHARTS="$$charts" $(MAKE) image-root || { kill $$prepare; exit 1; }; wait $$prepare
-	$(REAL) up $(REAL_SAMPLE) --image-root target/image-root
+	$(REAL) up --nodes $(NODES) $(REAL_SAMPLE) --image-root target/image-root
 
 ## make real-check test the cloud of the current kubeconfig: wait until it is Ready, boot an instance …; CA=FILE
 real-check:
@@ -54,18 +57,18 @@ real-check:
 	"$${CARGO_TARGET_DIR:-target}/debug/osdpl" wait
 	"$${CARGO_TARGET_DIR:-target}/debug/osdpl" smoke $(if $(CA),--ca "$(CA)")
 
-# The tests of TLS need a sample with TLS.
-TLS_TESTS = $(shell grep -sq '^    tls:' "$(SAMPLE)" || echo --skip tls::)
-## make test-real   run make real, and then the tests of the real cloud, which take half an hour; CHARTS=DIR
+# The tests of TLS need a sample with TLS, and those of migrations need two computes.
+SKIPPED_TESTS = $(shell grep -sq '^    tls:' "$(SAMPLE)" || echo --skip tls::) $(if $(filter 1,$(NODES)),--skip migration::)
+## make test-real   run make real, and then the tests of the real cloud, which take half an hour; CHARTS=DIR, NODES=2
 test-real: real
 	$(CARGO) test --workspace --test openstack --no-run
-	eval "$$($(REAL) env)" && $(CARGO) test --workspace --test openstack -- --ignored --nocapture --test-threads 1 $(TLS_TESTS)
+	eval "$$($(REAL) env)" && $(CARGO) test --workspace --test openstack -- --ignored --nocapture --test-threads 1 $(SKIPPED_TESTS)
 
 ## make real-env    print the environment of the real cloud: eval "$$(make -s real-env)"
 real-env:
 	@$(REAL) env
 
-## make real-down   stop the real node and remove its data; programs and images are kept
+## make real-down   stop the real nodes and remove their data; programs and images are kept
 real-down:
 	@$(REAL) down
 

@@ -20,10 +20,10 @@ pub(crate) const API_SERVER_NAMES: [&str; 7] = [
 ];
 
 /// The file name, user name and group of a client certificate.
-pub(crate) type Client = (&'static str, &'static str, Option<&'static str>);
+pub(crate) type Client<'a> = (&'a str, &'a str, Option<&'a str>);
 
 /// The file name of a server certificate, and the host names and addresses in the certificate.
-pub(crate) type Server<'a> = (&'static str, &'a [&'static str]);
+pub(crate) type Server<'a> = (&'a str, &'a [&'a str]);
 
 /// The server certificates of a simulated cluster.
 pub(crate) const SERVERS: [Server<'_>; 2] =
@@ -31,7 +31,7 @@ pub(crate) const SERVERS: [Server<'_>; 2] =
 
 /// The client certificates of a simulated cluster. The group of kwok gives it all rights, because kwok
 /// writes objects of many kinds, as kubelets and controllers do.
-pub(crate) const CLIENTS: [Client; 6] = [
+pub(crate) const CLIENTS: [Client<'_>; 6] = [
     ("admin", "admin", Some("system:masters")),
     ("kube-controller-manager", "system:kube-controller-manager", None),
     ("kube-scheduler", "system:kube-scheduler", None),
@@ -41,7 +41,7 @@ pub(crate) const CLIENTS: [Client; 6] = [
 ];
 
 /// Creates the CA, the certificates, and the key pair that signs the tokens of service accounts.
-pub(crate) fn write(folder: &Folder, servers: &[Server<'_>], clients: &[Client]) -> Result<(), Error> {
+pub(crate) fn write(folder: &Folder, servers: &[Server<'_>], clients: &[Client<'_>]) -> Result<(), Error> {
     let key = key_pair("ca")?;
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

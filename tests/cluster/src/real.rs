@@ -1,15 +1,17 @@
-//! A real node on this machine, with a kubelet, containerd and real images, for `make real`.
+//! Real nodes on this machine, with kubelets, containerd and real images, for `make real`.
 //!
-//! The node consists of the programs of a control plane and of a kubelet ([`crate::programs`]), which run in Linux
-//! namespaces of their own and on their own root file system. One process is the ancestor of all others (module
-//! `node`). The images are built from packages of Debian and of Python's package index, in layers that the cache keeps
-//! (module `layer`). `images/images.yaml` describes the layers and images (module `recipe`). The images have exactly
-//! the names and tags that the charts of the cloud request (module `cloud`). The layers of OpenStack's services exist
-//! once for each OpenStack release. Only those that the cloud needs are built.
+//! A node consists of the programs of a kubelet ([`crate::programs`]), which run in Linux namespaces of their own and on
+//! their own root file system. One process is the ancestor of all others (module `node`). Node 1 also runs the programs
+//! of the control plane. Up to three nodes form a cluster (module `number`); two switches connect them with each other
+//! and with the machine (module `network`). The images are built from packages of Debian and of Python's package index,
+//! in layers that the cache keeps (module `layer`). `images/images.yaml` describes the layers and images (module
+//! `recipe`). The images have exactly the names and tags that the charts of the cloud request (module `cloud`). The
+//! layers of OpenStack's services exist once for each OpenStack release. Only those that the cloud needs are built.
 //!
-//! Everything is in the folder `real` of the cache (see [`crate::programs`]): `layers` with the layers, and `node` with
-//! the data of the node. A step that an earlier run has completed is skipped: the name of a layer's folder contains the
-//! digest of the layer's inputs, and the node's folder lists the digests of its loaded images.
+//! Everything is in the folder `real` of the cache (see [`crate::programs`]): `layers` with the layers, `node` with the
+//! data of node 1, and `node2` and `node3` with those of the others. A step that an earlier run has completed is
+//! skipped: the name of a layer's folder contains the digest of the layer's inputs, and a node's folder lists the
+//! digests of its loaded images.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -23,10 +25,13 @@ mod cert_manager;
 mod cgroup;
 mod chroot;
 mod cloud;
+mod credentials;
 mod init;
 mod layer;
 mod machine;
+mod network;
 mod node;
+mod number;
 mod oci;
 mod recipe;
 mod reference;
@@ -37,12 +42,14 @@ mod settings;
 
 use cloud::{Sources, User};
 use layer::Layers;
+use network::Network;
 use node::Node;
+use number::{MAX, Number};
 use recipe::Recipes;
 use run::{note, step};
 use sample::Sample;
 
-/// The layer with the root file system of the node.
+/// The layer with the root file system of the nodes.
 const ROOT: &str = "node";
 
 /// The images with a browser and with an LDAP server, two of the images in `always` of `images.yaml`.
@@ -55,11 +62,31 @@ pub enum Command {
     /// Build the programs and images that are missing. Starts nothing. Builds the images of all services for the
     /// OpenStack release of the cloud.
     Prepare(Sample),
-    /// Start the node, install the operator and a cloud, and wait until the cloud is Ready.
-    Up(Sources),
-    /// Stop the node and remove its data. Programs and images stay in the cache.
+    /// Start the nodes, install the operator and a cloud, and wait until the cloud is Ready.
+    Up {
+        /// The number of nodes. Nodes of an earlier run stay.
+        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX)))]
+        nodes: u8,
+        /// The operator's image and chart, and the cloud to install.
+        #[command(flatten)]
+        sources: Sources,
+    },
+    /// Stop all nodes and remove their data. Programs and images stay in the cache.
     Down,
-    /// Kill all processes of the node at once, as a power failure does, and start the node again with its data.
+    /// Kill all processes of a node, such as node2, as a power failure does. Its data stay.
+    Stop {
+        /// The name of the node.
+        #[arg(value_parser = Number::parse)]
+        node: Number,
+    },
+    /// Start a node again that `stop` has stopped.
+    Start {
+        /// The name of the node.
+        #[arg(value_parser = Number::parse)]
+        node: Number,
+    },
+    /// Kill all processes of all running nodes at once, as a power failure does, and start the nodes again with their
+    /// data.
     Restart,
     /// Print shell commands that set KUBECONFIG, and add kubectl, helm, osdpl and openstack to PATH.
     Env,
@@ -88,9 +115,11 @@ pub enum Command {
 pub async fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Prepare(sample) => prepare(&sample),
-        Command::Up(sources) => up(sources).await,
+        Command::Up { nodes, sources } => up(nodes, sources).await,
         Command::Down => down(),
-        Command::Restart => Node::new(&folder("node")?)?.restart().await,
+        Command::Stop { node } => stop(&Node::new(&root()?, node)?),
+        Command::Start { node } => Node::new(&root()?, node)?.start_again().await,
+        Command::Restart => restart().await,
         Command::Env => env(),
         Command::Layer => {
             let job = std::io::read_to_string(std::io::stdin()).context("cannot read standard input")?;
@@ -101,8 +130,16 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
     }
 }
 
+fn root() -> anyhow::Result<PathBuf> {
+    Ok(programs::root()?.join("real"))
+}
+
 fn folder(part: &str) -> anyhow::Result<PathBuf> {
-    Ok(programs::root()?.join("real").join(part))
+    Ok(root()?.join(part))
+}
+
+fn running() -> anyhow::Result<Vec<Node>> {
+    Ok(Node::all(&root()?)?.into_iter().filter(Node::is_running).collect())
 }
 
 /// Builds the missing programs, and the missing layers that a cloud of the sample's OpenStack release may need. The
@@ -144,13 +181,13 @@ fn refuse_to_change_a_running_node(recipes: &Recipes, layers: &Path) -> anyhow::
     let root = Layers::new(recipes, &none, layers.into())?.chain(ROOT)?;
     let changed = root.iter().any(|layer| !layer.is_dir());
     ensure!(
-        !(changed && Node::new(&folder("node")?)?.is_running()),
-        "the recipe of the node's root has changed, but the node is running: stop it with `make real-down`"
+        !changed || running()?.is_empty(),
+        "the recipe of the node's root has changed, but a node is running: stop it with `make real-down`"
     );
     Ok(())
 }
 
-async fn up(sources: Sources) -> anyhow::Result<()> {
+async fn up(count: u8, sources: Sources) -> anyhow::Result<()> {
     let began = Instant::now();
     sources.check()?;
     let recipes = Recipes::read()?;
@@ -158,20 +195,24 @@ async fn up(sources: Sources) -> anyhow::Result<()> {
     let images = sources.images(&recipes)?;
     let programs = build(&recipes, images.iter().map(|(_, image)| image.layer.clone()).collect())?;
     let layers = Layers::new(&recipes, &programs, folder("layers")?)?;
-    let node = Node::new(&folder("node")?)?;
-    if node.is_running() {
-        step("the node is running already");
-    } else {
-        step("start the node");
-        let root = layers.chain(ROOT)?.into_iter().map(|layer| layer.join("diff")).collect();
-        node.start(&programs, root).await?;
+    let mut nodes = Node::all(&root()?)?;
+    nodes.retain(|node| node.number.is_within(count) || node.exists());
+    for node in &nodes {
+        let name = node.number.name();
+        if node.is_running() {
+            step(&format!("{name} is running already"));
+        } else {
+            step(&format!("start {name}"));
+            let root = layers.chain(ROOT)?.into_iter().map(|layer| layer.join("diff")).collect();
+            node.start(&programs, root).await?;
+        }
     }
-    note(&format!("kubeconfig: {}", node.cluster.kubeconfig().display()));
+    let user = User { nodes: &nodes, sources: &sources };
+    note(&format!("kubeconfig: {}", user.first().kubeconfig().display()));
     step("load the images");
-    cloud::load(&node, &layers, images, &sources)?;
-    let user = User { node: &node, sources: &sources };
+    cloud::load(&nodes, &layers, images, &sources)?;
     user.client()?;
-    step("wait for the node and DNS");
+    step("wait for the nodes and DNS");
     user.base()?;
     if sources.sample.has_issuer()? {
         step("install cert-manager, and create an issuer");
@@ -187,18 +228,40 @@ async fn up(sources: Sources) -> anyhow::Result<()> {
 }
 
 fn down() -> anyhow::Result<()> {
-    let path = folder("node")?;
-    let ran = Node::new(&path)?.stop()?;
-    if path.exists() {
-        std::fs::remove_dir_all(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+    let nodes = Node::all(&root()?)?;
+    nodes.iter().for_each(Node::kill);
+    for node in &nodes {
+        node.stop()?;
     }
-    note(if ran { "the node is stopped and removed" } else { "no node was running" });
+    Network::new(&root()?).remove()?;
+    for path in nodes.iter().map(|node| node.cluster.path()).filter(|path| path.exists()) {
+        std::fs::remove_dir_all(path).with_context(|| format!("cannot remove {}", path.display()))?;
+        note(&format!("stopped the node and removed {}", path.display()));
+    }
+    Ok(())
+}
+
+fn stop(node: &Node) -> anyhow::Result<()> {
+    ensure!(node.stop()?, "{} is not running", node.number.name());
+    Ok(())
+}
+
+async fn restart() -> anyhow::Result<()> {
+    let nodes = running()?;
+    ensure!(!nodes.is_empty(), "no node is running: start one with `make real`");
+    nodes.iter().for_each(Node::kill);
+    for node in &nodes {
+        node.stop()?;
+    }
+    for node in &nodes {
+        node.start_again().await?;
+    }
     Ok(())
 }
 
 fn env() -> anyhow::Result<()> {
     use std::io::Write;
-    let node = Node::new(&folder("node")?)?;
+    let node = Node::new(&root()?, Number::FIRST)?;
     let (kubeconfig, bin) = (node.cluster.kubeconfig(), node.cluster.bin());
     let text = format!("export KUBECONFIG={}\nexport PATH={}:$PATH\n", kubeconfig.display(), bin.display());
     // The tests of a real cloud run this command, and create pods with these images.

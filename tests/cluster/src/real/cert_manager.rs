@@ -44,7 +44,7 @@ impl User<'_> {
         let mut command = self.command("helm");
         command.args(["upgrade", "--install", NAME]).arg(chart).args(["--namespace", NAME, "--create-namespace"]);
         command.args(["--set", "crds.enabled=true", "--history-max", "3", "--wait"]);
-        logged(&mut command, "helm", &self.node.cluster.log(NAME), "")?;
+        logged(&mut command, "helm", &self.first().log(NAME), "")?;
         self.run("kubectl", &["apply", "--server-side", "-f", "-"], ISSUER)?;
         self.run("kubectl", &["wait", "--for=condition=Ready", "--timeout=120s", "clusterissuer/cloud-ca"], "")
             .map(drop)

@@ -1,4 +1,4 @@
-//! Gives the node its own control groups, so that the resource limits of its pods work. The control groups of all pods
+//! Gives each node its own control groups, so that the resource limits of its pods work. The control groups of all pods
 //! are below the node's control groups. When the node stops, `remove` removes all of these control groups.
 
 use std::path::{Path, PathBuf};
@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 
 use super::chroot::filesystem;
+use super::number::Number;
 use super::run::folder;
 
-/// The name of the node's control group in each control group hierarchy of the machine.
-const GROUP: &str = "osdpl-real";
+/// The control group with which [`problem`] tests whether this process may create control groups.
+const TEST: &str = "osdpl-real-test";
 const MOUNTS: &str = "/sys/fs/cgroup";
 
 /// A hierarchy of control groups of version 1.
@@ -44,14 +45,19 @@ fn is_unified() -> bool {
     Path::new(MOUNTS).join("cgroup.controllers").exists()
 }
 
-/// Returns the folders of the cgroups in which the node's processes run, in the machine's file system: one folder with
-/// cgroup v2, one for each mounted controller with cgroup v1.
-fn groups() -> anyhow::Result<Vec<PathBuf>> {
+/// Returns the name of a node's control group in each control group hierarchy of the machine.
+fn name(node: Number) -> String {
+    format!("osdpl-real-{}", node.name())
+}
+
+/// Returns the folders of the control group `name` in the machine's file system: one folder with cgroup v2, one for each
+/// mounted controller with cgroup v1.
+fn groups(name: &str) -> anyhow::Result<Vec<PathBuf>> {
     if is_unified() {
-        return Ok(vec![Path::new(MOUNTS).join(GROUP)]);
+        return Ok(vec![Path::new(MOUNTS).join(name)]);
     }
     let all = of_this_process()?;
-    Ok(all.iter().map(|one| Path::new(MOUNTS).join(&one.name).join(GROUP)).filter(|path| is_mounted(path)).collect())
+    Ok(all.iter().map(|one| Path::new(MOUNTS).join(&one.name).join(name)).filter(|path| is_mounted(path)).collect())
 }
 
 fn is_mounted(group: &Path) -> bool {
@@ -59,24 +65,24 @@ fn is_mounted(group: &Path) -> bool {
 }
 
 /// Returns why the machine's control groups cannot be used; `None` if they can be used. To find out, the function
-/// creates the node's control groups and removes them again.
+/// creates control groups and removes them again.
 pub(super) fn problem() -> Option<String> {
-    match groups() {
+    match groups(TEST) {
         Err(error) => Some(error.to_string()),
         Ok(groups) if groups.is_empty() => Some(format!("{MOUNTS} contains no control groups")),
         Ok(groups) => {
             let writable = |group: &&PathBuf| group.exists() || std::fs::create_dir(group).is_ok();
             let refused = groups.iter().find(|group| !writable(group));
             let reason = refused.map(|group| format!("{} cannot be created", group.display()));
-            remove();
+            remove_all(TEST);
             reason
         }
     }
 }
 
 /// Creates the node's control groups and moves this process into them.
-pub(super) fn enter() -> anyhow::Result<()> {
-    for group in groups()? {
+pub(super) fn enter(node: Number) -> anyhow::Result<()> {
+    for group in groups(&name(node))? {
         folder(&group)?;
         // A new cpuset has no processors and no memory, so no process may enter it (cpusets(7)). Copy both from the
         // parent cpuset.
@@ -93,7 +99,7 @@ pub(super) fn enter() -> anyhow::Result<()> {
 
 /// Mounts the control group hierarchies below `target`. Their root is the node's control group, because this process
 /// has its own cgroup namespace.
-pub(super) fn mount(target: &Path) -> anyhow::Result<()> {
+pub(super) fn mount(target: &Path, node: Number) -> anyhow::Result<()> {
     if is_unified() {
         filesystem("cgroup2", target, "")?;
         // A control group of version 2 that contains processes cannot enable controllers for its children. So move this
@@ -107,7 +113,7 @@ pub(super) fn mount(target: &Path) -> anyhow::Result<()> {
     }
     let all: Vec<Hierarchy> = of_this_process()?
         .into_iter()
-        .filter(|one| is_mounted(&Path::new(MOUNTS).join(&one.name).join(GROUP)))
+        .filter(|one| is_mounted(&Path::new(MOUNTS).join(&one.name).join(name(node))))
         .collect();
     if all.is_empty() {
         bail!("{MOUNTS} contains no control groups");
@@ -130,8 +136,12 @@ pub(super) fn mount(target: &Path) -> anyhow::Result<()> {
 }
 
 /// Removes the node's control groups. Keeps those that still contain processes.
-pub(super) fn remove() {
-    for group in groups().unwrap_or_default() {
+pub(super) fn remove(node: Number) {
+    remove_all(&name(node));
+}
+
+fn remove_all(name: &str) {
+    for group in groups(name).unwrap_or_default() {
         remove_below(&group);
     }
 }

@@ -1,4 +1,4 @@
-//! Loads the images into the node's containerd, and installs DNS, the operator and the cloud.
+//! Loads the images into the nodes' containerd, and installs DNS, the operator and the cloud.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use super::recipe::{Image, Recipes};
 use super::reference::{Reference, in_manifests};
 use super::run::{folder, logged, note, output};
 use super::sample::Sample;
+use crate::folder::Folder;
 
 const BASE: &str = include_str!("../../node/base.yaml");
 const NEXT: &str = include_str!("../../node/next.txt");
@@ -73,9 +74,10 @@ impl Sources {
     }
 }
 
-/// Loads the images `wanted` and the operator's image, except for those that the node's containerd has already.
+/// Loads the images `wanted` and the operator's image into the containerd of each node, except for those that the node
+/// has already.
 pub(super) fn load(
-    node: &Node,
+    nodes: &[Node],
     layers: &Layers<'_>,
     wanted: Vec<(Reference, Image)>,
     sources: &Sources,
@@ -86,19 +88,26 @@ pub(super) fn load(
         let packed = chain.iter().rev().map(|layer| oci::pack(layer)).collect::<Result<_, _>>()?;
         images.push(Loadable { reference, layers: packed, settings: oci::settings(&image) });
     }
-    let known = loaded(node);
     let all: BTreeMap<String, String> =
         images.iter().map(|image| (image.reference.to_string(), oci::manifest_digest(image))).collect();
-    images.retain(|image| known.get(&image.reference.to_string()) != all.get(&image.reference.to_string()));
-    if images.is_empty() {
-        note("all images are loaded already");
-        return Ok(());
+    for node in nodes {
+        let (name, known) = (node.number.name(), loaded(node));
+        let is_missing = |image: &&Loadable| {
+            let reference = image.reference.to_string();
+            known.get(&reference) != all.get(&reference)
+        };
+        let missing: Vec<Loadable> = images.iter().filter(is_missing).cloned().collect();
+        if missing.is_empty() {
+            note(&format!("{name} has all images already"));
+            continue;
+        }
+        for image in &missing {
+            note(&format!("{name}: {}", image.reference));
+        }
+        import(node, &missing)?;
+        super::run::write(&record(node), &json!(all).to_string())?;
     }
-    for image in &images {
-        note(&image.reference.to_string());
-    }
-    import(node, &images)?;
-    super::run::write(&record(node), &json!(all).to_string())
+    Ok(())
 }
 
 fn record(node: &Node) -> PathBuf {
@@ -139,20 +148,25 @@ fn import(node: &Node, images: &[Loadable]) -> anyhow::Result<()> {
     written
 }
 
-/// A user of the node's cluster: runs kubectl, helm and osdpl with the administrator's kubeconfig.
+/// A user of the cluster: runs kubectl, helm and osdpl with the administrator's kubeconfig.
 pub(super) struct User<'a> {
-    pub node: &'a Node,
+    pub nodes: &'a [Node],
     pub sources: &'a Sources,
 }
 
 impl User<'_> {
+    /// Returns the folder of the first node, which runs the control plane.
+    pub fn first(&self) -> &Folder {
+        &self.nodes[0].first
+    }
+
     pub(super) fn command(&self, program: &str) -> Command {
         let path = match program {
             "osdpl" | "helm" => self.sources.program(program),
-            _ => self.node.cluster.bin().join(program),
+            _ => self.first().bin().join(program),
         };
         let mut command = Command::new(path);
-        command.env("KUBECONFIG", self.node.cluster.kubeconfig());
+        command.env("KUBECONFIG", self.first().kubeconfig());
         command
     }
 
@@ -160,10 +174,15 @@ impl User<'_> {
         output(self.command(program).args(arguments), input)
     }
 
-    /// Creates the DNS server and the StorageClass, and waits until the node is Ready and the DNS server runs.
+    /// Creates the DNS server and the StorageClass, and waits until all nodes are Ready and the DNS server runs.
     pub fn base(&self) -> anyhow::Result<()> {
         self.run("kubectl", &["apply", "--server-side", "--force-conflicts", "-f", "-"], BASE)?;
-        self.run("kubectl", &["wait", "--for=condition=Ready", "--timeout=120s", "node", super::settings::NODE], "")?;
+        let names: Vec<String> = self.nodes.iter().map(|node| format!("node/{}", node.number.name())).collect();
+        for state in ["--for=create", "--for=condition=Ready"] {
+            let names = names.iter().map(String::as_str);
+            let command: Vec<&str> = ["wait", state, "--timeout=120s"].into_iter().chain(names).collect();
+            self.run("kubectl", &command, "")?;
+        }
         let rollout = ["rollout", "status", "--namespace=kube-system", "--timeout=120s", "deployment/coredns"];
         self.run("kubectl", &rollout, "").map(drop)
     }
@@ -171,7 +190,7 @@ impl User<'_> {
     /// Installs the operator's chart, and waits until the operator's pods are ready.
     pub fn operator(&self) -> anyhow::Result<()> {
         let reference = operator_image()?;
-        let digest = loaded(self.node).remove(&reference.to_string()).unwrap_or_default();
+        let digest = loaded(&self.nodes[0]).remove(&reference.to_string()).unwrap_or_default();
         let mut command = self.command("helm");
         command.args(["upgrade", "--install", "osdpl"]).arg(&self.sources.chart);
         command.args(["--namespace", SYSTEM, "--create-namespace", "--history-max", "3"]);
@@ -182,8 +201,12 @@ impl User<'_> {
         // A rebuilt image has the same name as before. This annotation contains the image's digest, so that the
         // Deployment replaces its pods nevertheless.
         command.args(["--set-string", &format!("podAnnotations.image={digest},image.tag={}", reference.tag)]);
+<<<<<<< HEAD
         let values = if self.sources.sample.has_issuer()? { cert_manager::TRUST } else { "" };
-        logged(command.args(["--values", "-"]), "helm", &self.node.cluster.log("helm"), values)?;
+        logged(command.args(["--values", "-"]), "helm", &self.first().log("helm"), values)?;
+=======
+        logged(&mut command, "helm", &self.first().log("helm"), "")?;
+>>>>>>> d53aac8bfb7d59a5f728c0df2d8f7b8b4c225dce
         let rollout = ["rollout", "status", "--timeout=180s", "deployment/osdpl", "--namespace", SYSTEM];
         self.run("kubectl", &rollout, "").map(drop)
     }
@@ -204,13 +227,13 @@ impl User<'_> {
     /// Writes the command `openstack`, and copies osdpl and helm beside it. `openstack` runs in a pod, because only
     /// pods can resolve the names of the cloud's Services.
     pub fn client(&self) -> anyhow::Result<()> {
-        let bin = self.node.cluster.bin();
+        let bin = self.first().bin();
         let kubectl = bin.join("kubectl");
         let text = format!(
             "#!/bin/sh\nexec {} --kubeconfig {} --namespace openstack \\\n  \
              exec -i deployment/openstack-client -- openstack \"$@\"\n",
             kubectl.display(),
-            self.node.cluster.kubeconfig().display()
+            self.first().kubeconfig().display()
         );
         executable(&bin.join("openstack"), &text)?;
         for name in ["osdpl", "kubectl-osdpl", "helm"] {

@@ -11,13 +11,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use rustix::fs::FileType;
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use rustix::process::{WaitOptions, pivot_root, wait};
 
 use super::chroot::{Device, bind, device, devices, filesystem, overlay};
 use super::node::Plan;
+use super::number::Number;
 use super::run::{folder, write};
 use super::{cgroup, settings};
 use crate::Program;
@@ -25,6 +26,9 @@ use crate::folder::Folder;
 
 /// The time between the exit of a program and its next start.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// The folder in which kube-controller-manager creates volumes (`pkg/volume/hostpath/host_path.go` in Kubernetes).
+pub(super) const VOLUMES: &str = "tmp/hostpath_pv";
 
 /// Devices that pods use, in addition to the devices that module `chroot` creates in every `/dev`.
 const DEVICES: [Device; 5] = [
@@ -55,10 +59,10 @@ pub(super) fn run(plan: &Plan) -> anyhow::Result<std::convert::Infallible> {
     mount_root(plan)?;
     println!("{}", me.display());
     std::io::stdout().flush().context("cannot report the process ID")?;
-    // The caller creates the network link between the machine and this process's network namespace, and then writes a
-    // line.
+    // The caller connects this process's network namespace, and then writes a line. If it fails, it writes nothing.
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).context("cannot read standard input")?;
+    ensure!(!line.is_empty(), "the node was not connected to the network");
     supervise(plan, &cluster)
 }
 
@@ -71,7 +75,7 @@ fn mount_root(plan: &Plan) -> anyhow::Result<()> {
     }
     filesystem("proc", &root.join("proc"), "")?;
     filesystem("sysfs", &root.join("sys"), "")?;
-    cgroup::mount(&root.join("sys/fs/cgroup"))?;
+    cgroup::mount(&root.join("sys/fs/cgroup"), plan.number)?;
     mount_devices(&root.join("dev"))?;
     filesystem("tmpfs", &root.join("run"), "mode=755,size=2g")?;
     folder(&root.join("run/lock"))?;
@@ -83,13 +87,18 @@ fn mount_root(plan: &Plan) -> anyhow::Result<()> {
     }
     let everyone = std::fs::Permissions::from_mode(0o1777);
     std::fs::set_permissions(root.join("tmp"), everyone).context("cannot open /tmp for everyone")?;
+    // Volumes are folders on the machine, so a pod finds its volume on any node.
+    let volumes = root.join(VOLUMES);
+    folder(&plan.volumes)?;
+    folder(&volumes)?;
+    bind(&plan.volumes, &volumes)?;
     // The node's folder has the same path inside the node and on the machine, so that the paths of kubeconfigs and logs
     // are valid on both sides.
     let same = root.join(plan.folder.strip_prefix("/").unwrap_or(&plan.folder));
     folder(&same)?;
     bind(&plan.folder, &same)?;
     hide_sysctls(&root)?;
-    name_node(&root)?;
+    name_node(&root, plan.number)?;
     std::env::set_current_dir(&root).context("cannot enter the node's root")?;
     pivot_root(".", "old").context("cannot change the root")?;
     std::env::set_current_dir("/").context("cannot enter the node's root")?;
@@ -134,11 +143,12 @@ fn hide_sysctls(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn name_node(root: &Path) -> anyhow::Result<()> {
-    let node = settings::NODE;
-    rustix::system::sethostname(node.as_bytes()).context("cannot set the host name")?;
-    write(&root.join("etc/hostname"), &format!("{node}\n"))?;
-    write(&root.join("etc/hosts"), &format!("127.0.0.1 localhost\n{} {node}\n", settings::NODE_ADDRESS))?;
+fn name_node(root: &Path, node: Number) -> anyhow::Result<()> {
+    rustix::system::sethostname(node.name().as_bytes()).context("cannot set the host name")?;
+    write(&root.join("etc/hostname"), &format!("{}\n", node.name()))?;
+    let hosts = Number::all().map(|node| format!("{} {}", node.address(), node.name()));
+    let hosts: Vec<String> = ["127.0.0.1 localhost".to_owned()].into_iter().chain(hosts).collect();
+    write(&root.join("etc/hosts"), &format!("{}\n", hosts.join("\n")))?;
     // The kubelet gives the node's resolv.conf to pods with the DNS policy `Default`, and to pods on the host network
     // with the policy `ClusterFirst`. The file names the cluster's DNS server, so these pods can resolve the names of
     // Services, too.
@@ -154,7 +164,7 @@ fn name_node(root: &Path) -> anyhow::Result<()> {
 fn supervise(plan: &Plan, cluster: &Folder) -> anyhow::Result<std::convert::Infallible> {
     let mut running: BTreeMap<i32, Program> = BTreeMap::new();
     let mut due: Vec<(Instant, Program)> =
-        settings::COMPONENTS.iter().map(|program| (Instant::now(), *program)).collect();
+        settings::components(plan.number).into_iter().map(|program| (Instant::now(), program)).collect();
     loop {
         let now = Instant::now();
         for (_, program) in due.extract_if(.., |(at, _)| *at <= now) {
@@ -183,7 +193,7 @@ fn start(program: Program, plan: &Plan, cluster: &Folder) -> anyhow::Result<i32>
     let errors = output.try_clone().with_context(failed)?;
     let path = cluster.bin();
     let mut command = Command::new(path.join(program.executable()));
-    command.args(settings::arguments(program, cluster)).env_clear().env("HOME", "/root");
+    command.args(settings::arguments(program, cluster, plan.number)).env_clear().env("HOME", "/root");
     command.env("PATH", format!("{}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", path.display()));
     command.stdin(Stdio::null()).stdout(output).stderr(errors).current_dir(&plan.folder);
     let child = command.spawn().with_context(|| format!("cannot start {program}"))?;

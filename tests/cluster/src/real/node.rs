@@ -1,7 +1,6 @@
-//! Starts and stops the node. All processes of the node are descendants of one process, which `unshare` runs in new
-//! namespaces. The node adds only two things to the machine: one end of a network link to the node, and control groups.
-//! The link disappears when the node ends, and `Node::stop` removes the control groups. The machine's mounts and
-//! settings stay unchanged.
+//! Starts and stops a node. All processes of a node are descendants of one process, which `unshare` runs in new
+//! namespaces. A node adds only control groups to the machine, which `Node::stop` removes, and links to the switches
+//! (module `network`), which disappear when the node ends.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -13,25 +12,34 @@ use anyhow::{Context, bail, ensure};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
-use super::run::{folder, output};
-use super::settings::{self, CLIENTS, LINK_PREFIX, MACHINE_ADDRESS, NODE_ADDRESS};
-use super::{cgroup, init};
+use super::network::Network;
+use super::number::Number;
+use super::run::folder;
+use super::{cgroup, credentials, init, settings};
 use crate::folder::{Folder, tail, write_private};
 use crate::process::Process;
-use crate::{Programs, client, kubeconfig, pki};
+use crate::{Programs, client};
 
-/// The name of the machine's end of the network link (a veth pair) between the machine and the node.
-const LINK: &str = "osdpl-real";
-/// The maximum time until the node's API server responds.
+/// The maximum time until the API server responds.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The input of the node's first process, which reads it from `plan.json`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Plan {
+    pub number: Number,
     /// The node's folder on the machine.
     pub folder: PathBuf,
+    /// The folder with the volumes of pods, which is the same on all nodes.
+    pub volumes: PathBuf,
     /// The folders of the layers of the node's root, with the newest one first.
     pub layers: Vec<PathBuf>,
+}
+
+impl Plan {
+    fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_slice(&text).with_context(|| format!("cannot parse {}", path.display()))
+    }
 }
 
 /// The processes of a running node.
@@ -43,15 +51,36 @@ struct State {
     init: Process,
 }
 
-/// A node whose files are in one folder.
+/// A node.
 pub(super) struct Node {
+    pub number: Number,
+    /// The folder with the node's files.
     pub cluster: Folder,
+    /// The folder of the first node. It also contains the certificates of all nodes, and the volumes of all pods.
+    pub first: Folder,
+    network: Network,
 }
 
 impl Node {
-    /// Returns the node whose files are in the folder `path`. Starts nothing.
-    pub fn new(path: &Path) -> anyhow::Result<Self> {
-        Ok(Self { cluster: Folder::new(path)? })
+    /// Returns a node. `real` is the folder that contains the folders of all nodes. Starts nothing.
+    pub fn new(real: &Path, number: Number) -> anyhow::Result<Self> {
+        let folder = |number: Number| Folder::new(&real.join(number.folder()));
+        let (cluster, first) = (folder(number)?, folder(Number::FIRST)?);
+        Ok(Self { number, cluster, first, network: Network::new(real) })
+    }
+
+    /// Returns all nodes that can exist.
+    pub fn all(real: &Path) -> anyhow::Result<Vec<Self>> {
+        Number::all().map(|number| Self::new(real, number)).collect()
+    }
+
+    /// Whether the node has been started, and has not been removed since.
+    pub fn exists(&self) -> bool {
+        self.plan().exists()
+    }
+
+    fn plan(&self) -> PathBuf {
+        self.cluster.path().join("plan.json")
     }
 
     fn state(&self) -> Option<State> {
@@ -63,17 +92,18 @@ impl Node {
         self.state().is_some_and(|state| state.init.is_alive())
     }
 
-    /// Starts the node and waits until its API server responds. `layers` are the folders of the layers that form the
+    /// Starts the node and waits until the API server responds. `layers` are the folders of the layers that form the
     /// node's root file system, with the newest layer first.
     pub async fn start(&self, programs: &Programs, layers: Vec<PathBuf>) -> anyhow::Result<()> {
+        self.network.create()?;
         self.prepare(programs)?;
-        let at = self.cluster.path();
-        let plan = Plan { folder: at.into(), layers };
-        super::run::write(&at.join("plan.json"), &serde_json::json!(plan).to_string())?;
+        let volumes = self.first.path().join(init::VOLUMES);
+        let plan = Plan { number: self.number, folder: self.cluster.path().into(), volumes, layers };
+        super::run::write(&self.plan(), &serde_json::json!(plan).to_string())?;
         let log = self.cluster.log("init");
         let file = std::fs::File::create(&log).with_context(|| format!("cannot create {}", log.display()))?;
         let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
-        command.args(["real", "enter"]).arg(at.join("plan.json"));
+        command.args(["real", "enter"]).arg(self.plan());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(file);
         let mut child = command.spawn().context("cannot start the node")?;
         let mut line = String::new();
@@ -87,20 +117,18 @@ impl Node {
             bail!("the node's first process did not start\n{}", tail(&log, 15));
         };
         write_private(&self.cluster.state(), serde_json::json!(State { outer, init }).to_string())?;
-        connect(init.pid)?;
+        self.network.connect(self.number, init.pid)?;
         let mut pipe = child.stdin.take().context("the node's first process has no standard input")?;
         pipe.write_all(b"connected\n").context("the node's first process has exited")?;
         self.wait_until_ready().await
     }
 
-    /// Kills all processes of the node, and starts the node again with its data.
-    pub async fn restart(&self) -> anyhow::Result<()> {
-        let plan = self.cluster.path().join("plan.json");
-        let text = std::fs::read(&plan).with_context(|| format!("cannot read {}", plan.display()))?;
-        let plan: Plan = serde_json::from_slice(&text).context("cannot parse the node's plan")?;
-        ensure!(self.stop()?, "the node is not running: start it with `make real`");
+    /// Starts a node again that was stopped, with its data.
+    pub async fn start_again(&self) -> anyhow::Result<()> {
+        ensure!(!self.is_running(), "{} is running already", self.number.name());
+        ensure!(self.exists(), "{} does not exist: create it with `make real`", self.number.name());
         // The node has its programs already.
-        self.start(&Programs::default(), plan.layers).await
+        self.start(&Programs::default(), Plan::read(&self.plan())?.layers).await
     }
 
     /// Creates the files that the node needs, unless an earlier start has created them.
@@ -112,16 +140,9 @@ impl Node {
         // etcd warns if other users may read its data folder.
         crate::folder::private(&self.cluster.etcd())?;
         crate::folder::private(&self.cluster.path().join("pki"))?;
-        settings::write(&self.cluster)?;
-        if !self.cluster.kubeconfig().is_file() {
-            let names = settings::server_names();
-            let servers = [("apiserver", names.as_slice()), ("kubelet-server", &[NODE_ADDRESS, settings::NODE])];
-            pki::write(&self.cluster, &servers, &CLIENTS)?;
-            for (name, _, _) in CLIENTS {
-                kubeconfig::write(&self.cluster, &self.cluster.kubeconfig_of(name), &settings::server(), name)?;
-            }
-            kubeconfig::write(&self.cluster, &self.cluster.kubeconfig(), &settings::server(), "admin")?;
-        }
+        settings::write(&self.cluster, self.number)?;
+        credentials::create(&self.first)?;
+        credentials::provide(&self.first, &self.cluster, self.number)?;
         for (program, path) in programs.iter() {
             let target = self.cluster.bin().join(program.executable());
             let _ = std::fs::remove_file(&target);
@@ -134,18 +155,18 @@ impl Node {
     }
 
     async fn wait_until_ready(&self) -> anyhow::Result<()> {
-        let client = client::for_kubeconfig(&self.cluster.kubeconfig()).await?;
+        let client = client::for_kubeconfig(&self.first.kubeconfig()).await?;
         let deadline = Instant::now() + TIMEOUT;
         while !client::is_ready(&client).await {
             if !self.is_running() {
-                bail!("the node has exited\n{}", tail(&self.cluster.log("init"), 15));
+                bail!("{} has exited\n{}", self.number.name(), tail(&self.cluster.log("init"), 15));
             }
             if Instant::now() > deadline {
                 bail!(
                     "the API server does not respond after {} s; see {}\n{}",
                     TIMEOUT.as_secs(),
-                    self.cluster.log("kube-apiserver").display(),
-                    tail(&self.cluster.log("kube-apiserver"), 10)
+                    self.first.log("kube-apiserver").display(),
+                    tail(&self.first.log("kube-apiserver"), 10)
                 );
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
@@ -156,7 +177,8 @@ impl Node {
     /// Returns a command that runs `program` in the node's namespaces, with the node's programs in PATH.
     pub fn command(&self, program: &str) -> anyhow::Result<Command> {
         let state = self.state().filter(|state| state.init.is_alive());
-        let state = state.context("the node is not running: start it with `make real`")?;
+        let state =
+            state.with_context(|| format!("{} is not running: start it with `make real`", self.number.name()))?;
         let mut command = Command::new("nsenter");
         command.args(["--target", &state.init.pid.to_string()]);
         command.args(["--pid", "--mount", "--net", "--uts", "--ipc", "--cgroup", "--root", "--wd", "--", "env", "-i"]);
@@ -164,60 +186,44 @@ impl Node {
         Ok(command)
     }
 
+    /// Kills all processes of the node. Does not wait until they have exited.
+    pub fn kill(&self) {
+        for process in self.state().iter().flat_map(|state| [state.init, state.outer]) {
+            process.signal(Signal::KILL);
+        }
+    }
+
     /// Ends all processes of the node. Returns whether the node was running.
     pub fn stop(&self) -> anyhow::Result<bool> {
         let ran = self.is_running();
+        self.kill();
         if let Some(state) = self.state() {
             for process in [state.init, state.outer] {
-                process.signal(Signal::KILL);
                 if !process.wait_until_gone(Duration::from_secs(30)) {
-                    bail!("process {} of the node does not exit", process.pid);
+                    bail!("process {} of {} does not exit", process.pid, self.number.name());
                 }
             }
             std::fs::remove_file(self.cluster.state()).context("cannot remove the node's state")?;
         }
-        cgroup::remove();
+        cgroup::remove(self.number);
         Ok(ran)
     }
 }
 
-/// Connects the machine and the node with a network link. One end of the link is in the network namespace of the
-/// process `init`.
-fn connect(init: i32) -> anyhow::Result<()> {
-    let ip = |arguments: &str| output(Command::new("ip").args(arguments.split(' ')), "").map(drop);
-    let inside = |arguments: &str| {
-        let mut command = Command::new("nsenter");
-        command.args(["--target", &init.to_string(), "--net", "ip"]).args(arguments.split(' '));
-        output(&mut command, "").map(drop)
-    };
-    // Remove the link of an earlier node, which has the same name. It still exists if the kernel has not removed the
-    // earlier node's network namespace yet.
-    let _ = ip(&format!("link del {LINK}"));
-    ip(&format!("link add {LINK} type veth peer name eth0 netns {init}"))?;
-    ip(&format!("address add {MACHINE_ADDRESS}{LINK_PREFIX} dev {LINK}"))?;
-    ip(&format!("link set {LINK} up"))?;
-    inside("link set lo up")?;
-    inside(&format!("address add {NODE_ADDRESS}{LINK_PREFIX} dev eth0"))?;
-    inside("link set eth0 up")?;
-    // Some scripts, such as those of neutron's chart, look for the interface of the default route.
-    inside(&format!("route add default via {MACHINE_ADDRESS}"))
-}
-
 /// Moves this process into the node's control groups, and replaces it with `unshare`, which starts the node's first
 /// process in new namespaces.
-pub(super) fn enter(plan: &Path) -> anyhow::Result<std::convert::Infallible> {
+pub(super) fn enter(path: &Path) -> anyhow::Result<std::convert::Infallible> {
     // Leave the terminal's session, so that a signal of the terminal, such as Ctrl-C, does not end the node.
     rustix::process::setsid().context("cannot leave the terminal")?;
-    cgroup::enter()?;
+    cgroup::enter(Plan::read(path)?.number)?;
     let mut command = Command::new("unshare");
     command.args(["--pid", "--mount", "--net", "--uts", "--ipc", "--cgroup", "--fork", "--kill-child"]);
     command.args(["--propagation", "private", "--"]);
-    command.arg(std::env::current_exe().context("cannot find this program")?).args(["real", "init"]).arg(plan);
+    command.arg(std::env::current_exe().context("cannot find this program")?).args(["real", "init"]).arg(path);
     Err(command.exec()).context("cannot run unshare")
 }
 
-/// Runs this process as the node's first process. `plan` is the path of `plan.json`.
-pub(super) fn init(plan: &Path) -> anyhow::Result<std::convert::Infallible> {
-    let text = std::fs::read(plan).with_context(|| format!("cannot read {}", plan.display()))?;
-    init::run(&serde_json::from_slice(&text).context("cannot parse the node's plan")?)
+/// Runs this process as the node's first process. `path` is the path of `plan.json`.
+pub(super) fn init(path: &Path) -> anyhow::Result<std::convert::Infallible> {
+    init::run(&Plan::read(path)?)
 }

@@ -1,18 +1,12 @@
-//! The programs of the node, their command lines and their configuration files.
+//! The programs of a node, their command lines and their configuration files.
 
 use serde_json::{Value, json};
 
+use super::number::Number;
 use crate::folder::Folder;
 use crate::options::OPENSTACK_LABELS;
 use crate::{Error, Program};
 
-/// The name of the node.
-pub(super) const NODE: &str = "node1";
-/// The address of the node, and the machine's address on the link between the two.
-pub(super) const NODE_ADDRESS: &str = "10.123.0.2";
-pub(super) const MACHINE_ADDRESS: &str = "10.123.0.1";
-/// The prefix length of the network that connects the machine and the node.
-pub(super) const LINK_PREFIX: &str = "/30";
 /// The address ranges of pods and of Services.
 const PODS: &str = "10.244.0.0/16";
 const SERVICES: &str = "10.96.0.0/16";
@@ -21,48 +15,37 @@ const DNS: &str = "10.96.0.10";
 /// The image of the pause container. `images.yaml` lists it, too.
 const PAUSE: &str = "registry.k8s.io/pause:3.10.1";
 
-/// The client certificates of the node's programs: file name, user, group.
-pub(super) const CLIENTS: [(&str, &str, Option<&str>); 6] = [
-    ("admin", "admin", Some("system:masters")),
-    ("apiserver-kubelet", "apiserver-kubelet", Some("system:masters")),
-    ("kube-controller-manager", "system:kube-controller-manager", None),
-    ("kube-scheduler", "system:kube-scheduler", None),
-    ("kubelet", "system:node:node1", Some("system:nodes")),
-    ("kube-proxy", "system:kube-proxy", None),
-];
+/// The programs of the control plane, which run on the first node as long as the node does.
+const CONTROL_PLANE: [Program; 4] =
+    [Program::Etcd, Program::KubeApiserver, Program::KubeControllerManager, Program::KubeScheduler];
+/// The programs that run on every node as long as the node does.
+const COMPONENTS: [Program; 3] = [Program::Containerd, Program::Kubelet, Program::KubeProxy];
 
-/// The programs that run as long as the node does.
-pub(super) const COMPONENTS: [Program; 7] = [
-    Program::Containerd,
-    Program::Etcd,
-    Program::KubeApiserver,
-    Program::KubeControllerManager,
-    Program::KubeScheduler,
-    Program::Kubelet,
-    Program::KubeProxy,
-];
-
-/// Returns the URL of the node's API server.
-pub(super) fn server() -> String {
-    format!("https://{NODE_ADDRESS}:6443")
+/// Returns the programs that run on a node as long as the node does.
+pub(super) fn components(node: Number) -> Vec<Program> {
+    let control_plane = if node == Number::FIRST { &CONTROL_PLANE[..] } else { &[] };
+    [&COMPONENTS, control_plane].concat()
 }
 
-/// Returns the names and addresses in the API server's certificate.
-pub(super) fn server_names() -> Vec<&'static str> {
-    crate::pki::API_SERVER_NAMES.into_iter().chain([NODE_ADDRESS]).collect()
+/// Returns the URL of the API server.
+pub(super) fn server() -> String {
+    format!("https://{}:6443", Number::FIRST.address())
 }
 
 /// Returns the arguments of a component's command line.
-pub(super) fn arguments(program: Program, folder: &Folder) -> Vec<String> {
+pub(super) fn arguments(program: Program, folder: &Folder, node: Number) -> Vec<String> {
     match program {
         Program::Containerd => vec![format!("--config={}", path(folder, "containerd.toml")), "--log-level=warn".into()],
         Program::Etcd => etcd(folder),
         Program::KubeApiserver => apiserver(folder),
         Program::KubeControllerManager => controller_manager(folder),
         Program::KubeScheduler => scheduler(folder),
-        Program::Kubelet => kubelet(folder),
+        Program::Kubelet => kubelet(folder, node),
         Program::KubeProxy => {
-            vec![format!("--config={}", path(folder, "kube-proxy.json")), format!("--hostname-override={NODE}")]
+            vec![
+                format!("--config={}", path(folder, "kube-proxy.json")),
+                format!("--hostname-override={}", node.name()),
+            ]
         }
         _ => Vec::new(),
     }
@@ -94,7 +77,7 @@ fn apiserver(folder: &Folder) -> Vec<String> {
         "--etcd-servers=http://127.0.0.1:2379".into(),
         "--bind-address=0.0.0.0".into(),
         "--secure-port=6443".into(),
-        format!("--advertise-address={NODE_ADDRESS}"),
+        format!("--advertise-address={}", Number::FIRST.address()),
         pki("tls-cert-file", "apiserver.crt"),
         pki("tls-private-key-file", "apiserver.key"),
         pki("client-ca-file", "ca.crt"),
@@ -126,8 +109,6 @@ fn controller_manager(folder: &Folder) -> Vec<String> {
         pki("root-ca-file", "ca.crt"),
         // This provisioner creates the volumes of the StorageClass in node/base.yaml as folders in /tmp/hostpath_pv.
         "--enable-hostpath-provisioner".into(),
-        "--allocate-node-cidrs".into(),
-        format!("--cluster-cidr={PODS}"),
         "--kube-api-qps=200".into(),
         "--kube-api-burst=400".into(),
     ]
@@ -138,19 +119,24 @@ fn scheduler(folder: &Folder) -> Vec<String> {
     vec![format!("--kubeconfig={}", own.display()), "--secure-port=0".into(), "--leader-elect=false".into()]
 }
 
-fn kubelet(folder: &Folder) -> Vec<String> {
-    let labels: Vec<String> = OPENSTACK_LABELS.iter().map(|label| format!("{label}=enabled")).collect();
-    vec![
+fn kubelet(folder: &Folder, node: Number) -> Vec<String> {
+    let mut arguments = vec![
         format!("--config={}", path(folder, "kubelet.json")),
         format!("--kubeconfig={}", folder.kubeconfig_of("kubelet").display()),
-        format!("--node-ip={NODE_ADDRESS}"),
-        format!("--hostname-override={NODE}"),
-        format!("--node-labels={}", labels.join(",")),
-    ]
+        format!("--node-ip={}", node.address()),
+        format!("--hostname-override={}", node.name()),
+    ];
+    // The first node has every role, so that a cloud on one node need not assign any. The spec of a cloud on several
+    // nodes assigns the roles of the others (spec.nodes.roles).
+    if node == Number::FIRST {
+        let labels: Vec<String> = OPENSTACK_LABELS.iter().map(|label| format!("{label}=enabled")).collect();
+        arguments.push(format!("--node-labels={}", labels.join(",")));
+    }
+    arguments
 }
 
 /// Returns the kubelet's configuration (`KubeletConfiguration`, kubelet.config.k8s.io/v1beta1).
-fn kubelet_configuration(folder: &Folder) -> Value {
+fn kubelet_configuration(folder: &Folder, node: Number) -> Value {
     // The kubelet evicts pods if less memory or disk space than this is free. The limits are low, because the node
     // shares the disk and memory of the machine, where little may be free.
     let little = json!({
@@ -175,8 +161,8 @@ fn kubelet_configuration(folder: &Folder) -> Value {
             "x509": {"clientCAFile": folder.pki("ca.crt")},
         },
         "authorization": {"mode": "Webhook"},
-        "tlsCertFile": folder.pki("kubelet-server.crt"),
-        "tlsPrivateKeyFile": folder.pki("kubelet-server.key"),
+        "tlsCertFile": folder.pki(&format!("{}-server.crt", node.name())),
+        "tlsPrivateKeyFile": folder.pki(&format!("{}-server.key", node.name())),
         "clusterDNS": [DNS],
         "clusterDomain": "cluster.local",
         "resolvConf": "/etc/resolv.conf",
@@ -200,8 +186,8 @@ fn proxy_configuration(folder: &Folder) -> Value {
     })
 }
 
-fn network() -> Value {
-    let ipam = json!({"type": "host-local", "ranges": [[{"subnet": PODS}]]});
+fn network(node: Number) -> Value {
+    let ipam = json!({"type": "host-local", "ranges": [[{"subnet": node.pods()}]]});
     let bridge =
         json!({"type": "bridge", "bridge": "cni0", "isDefaultGateway": true, "hairpinMode": true, "ipam": ipam});
     json!({
@@ -234,14 +220,14 @@ disable = true
 }
 
 /// Writes the configuration files of all programs.
-pub(super) fn write(folder: &Folder) -> Result<(), Error> {
+pub(super) fn write(folder: &Folder, node: Number) -> Result<(), Error> {
     let etc = folder.path().join("etc");
     let networks = etc.join("cni");
     std::fs::create_dir_all(&networks).map_err(Error::file("create", &networks))?;
     let files = [
-        ("kubelet.json", format!("{:#}\n", kubelet_configuration(folder))),
+        ("kubelet.json", format!("{:#}\n", kubelet_configuration(folder, node))),
         ("kube-proxy.json", format!("{:#}\n", proxy_configuration(folder))),
-        ("cni/pods.conflist", format!("{:#}\n", network())),
+        ("cni/pods.conflist", format!("{:#}\n", network(node))),
         ("containerd.toml", containerd(folder)),
     ];
     for (name, text) in files {
@@ -261,24 +247,40 @@ mod tests {
         Folder::new(Path::new("/node")).unwrap()
     }
 
+    fn arguments_of(program: Program, node: Number) -> String {
+        arguments(program, &folder(), node).join(" ")
+    }
+
     #[test]
     fn kubelet_runs_without_systemd_and_keeps_images() {
-        let configuration = kubelet_configuration(&folder());
+        let configuration = kubelet_configuration(&folder(), Number::FIRST);
         assert_eq!(configuration["cgroupDriver"], "cgroupfs");
         assert_eq!(configuration["failCgroupV1"], false);
         assert_eq!(configuration["imageGCHighThresholdPercent"], 100);
-        assert_eq!(configuration["tlsCertFile"], "/node/pki/kubelet-server.crt");
+        assert_eq!(configuration["tlsCertFile"], "/node/pki/node1-server.crt");
     }
 
     #[test]
-    fn node_has_every_label_of_openstack() {
-        let arguments = kubelet(&folder()).join(" ");
+    fn only_the_first_node_has_the_labels_of_openstack() {
+        let arguments = kubelet(&folder(), Number::FIRST).join(" ");
         assert!(OPENSTACK_LABELS.iter().all(|label| arguments.contains(&format!("{label}=enabled"))), "{arguments}");
+        assert!(!kubelet(&folder(), Number::parse("node2").unwrap()).join(" ").contains("--node-labels"));
     }
 
     #[test]
-    fn user_of_the_kubelet_names_the_node() {
-        assert!(CLIENTS.iter().any(|(_, user, _)| *user == format!("system:node:{NODE}")));
+    fn nodes_differ_in_name_address_and_pods() {
+        let node = Number::parse("node2").unwrap();
+        let arguments = kubelet(&folder(), node).join(" ");
+        assert!(arguments.contains("--node-ip=10.123.0.3 --hostname-override=node2"), "{arguments}");
+        assert!(arguments_of(Program::KubeProxy, node).contains("--hostname-override=node2"));
+        assert_eq!(network(node)["plugins"][0]["ipam"]["ranges"][0][0]["subnet"], "10.244.2.0/24");
+    }
+
+    #[test]
+    fn only_the_first_node_runs_the_control_plane() {
+        let has_etcd = |node| components(node).contains(&Program::Etcd);
+        assert_eq!(Number::all().map(has_etcd).collect::<Vec<_>>(), [true, false, false]);
+        assert!(Number::all().all(|node| components(node).contains(&Program::Kubelet)));
     }
 
     #[test]
@@ -290,8 +292,8 @@ mod tests {
 
     #[test]
     fn every_component_has_arguments() {
-        for program in COMPONENTS {
-            assert!(!arguments(program, &folder()).is_empty(), "{program}");
+        for program in components(Number::FIRST) {
+            assert!(!arguments_of(program, Number::FIRST).is_empty(), "{program}");
         }
     }
 }
