@@ -201,12 +201,8 @@ impl User<'_> {
         // A rebuilt image has the same name as before. This annotation contains the image's digest, so that the
         // Deployment replaces its pods nevertheless.
         command.args(["--set-string", &format!("podAnnotations.image={digest},image.tag={}", reference.tag)]);
-<<<<<<< HEAD
         let values = if self.sources.sample.has_issuer()? { cert_manager::TRUST } else { "" };
         logged(command.args(["--values", "-"]), "helm", &self.first().log("helm"), values)?;
-=======
-        logged(&mut command, "helm", &self.first().log("helm"), "")?;
->>>>>>> d53aac8bfb7d59a5f728c0df2d8f7b8b4c225dce
         let rollout = ["rollout", "status", "--timeout=180s", "deployment/osdpl", "--namespace", SYSTEM];
         self.run("kubectl", &rollout, "").map(drop)
     }
