@@ -170,6 +170,7 @@ async fn up(sources: Sources) -> anyhow::Result<()> {
     user.client()?;
     step("wait for the node and DNS");
     user.base()?;
+    user.ceph()?;
     step("install the operator's chart");
     user.operator()?;
     step("create the cloud, and wait until it is Ready");

@@ -16,6 +16,7 @@ use super::run::{folder, logged, note, output};
 use super::sample::Sample;
 
 const BASE: &str = include_str!("../../node/base.yaml");
+const CEPH: &str = include_str!("../../node/ceph.yaml");
 const NEXT: &str = include_str!("../../node/next.txt");
 /// The namespace of the operator.
 const SYSTEM: &str = "osdpl-system";
@@ -57,14 +58,17 @@ impl Sources {
         Ok(())
     }
 
-    /// Returns the names and recipes of the images that the node needs: those that the charts of the cloud request, and
-    /// those that every node has.
+    /// Returns the names and recipes of the images that the node needs: those that the charts of the cloud request,
+    /// those that every node has, and that of the Ceph cluster if the cloud needs one.
     pub(super) fn images(&self, recipes: &Recipes) -> anyhow::Result<Vec<(Reference, Image)>> {
         let mut command = Command::new(self.program("osdpl"));
         command.args(["render", "--manifests", "-f"]).arg(&self.sample.path);
         command.arg("--charts").arg(self.image_root.join(CHARTS)).arg("--helm").arg(self.program("helm"));
         let mut wanted = in_manifests(&output(&mut command, "")?)?;
         wanted.extend(recipes.always(&self.sample.release()?)?);
+        if self.sample.needs_ceph()? {
+            wanted.extend(in_manifests(CEPH)?);
+        }
         recipes.select(&wanted)
     }
 }
@@ -158,10 +162,20 @@ impl User<'_> {
 
     /// Creates the DNS server and the StorageClass, and waits until the node is Ready and the DNS server runs.
     pub fn base(&self) -> anyhow::Result<()> {
-        self.run("kubectl", &["apply", "--server-side", "--force-conflicts", "-f", "-"], BASE)?;
+        self.apply(BASE)?;
         self.run("kubectl", &["wait", "--for=condition=Ready", "--timeout=120s", "node", super::settings::NODE], "")?;
         let rollout = ["rollout", "status", "--namespace=kube-system", "--timeout=120s", "deployment/coredns"];
         self.run("kubectl", &rollout, "").map(drop)
+    }
+
+    /// Creates a Ceph cluster, if the cloud needs one. Does not wait for it: osdpl waits for the Secret that describes
+    /// the cluster.
+    pub fn ceph(&self) -> anyhow::Result<()> {
+        if self.sources.sample.needs_ceph()? { self.apply(CEPH) } else { Ok(()) }
+    }
+
+    fn apply(&self, manifests: &str) -> anyhow::Result<()> {
+        self.run("kubectl", &["apply", "--server-side", "--force-conflicts", "-f", "-"], manifests).map(drop)
     }
 
     /// Installs the operator's chart, and waits until the operator's pods are ready.

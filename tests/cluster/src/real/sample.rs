@@ -16,18 +16,32 @@ pub struct Sample {
 impl Sample {
     /// Returns the OpenStack release of the cloud.
     pub(super) fn release(&self) -> anyhow::Result<String> {
-        let path = self.path.display();
-        let text = std::fs::read_to_string(&self.path)
-            .with_context(|| format!("cannot read {path}: name the file of the cloud with --sample"))?;
-        release(&text).with_context(|| format!("cannot find the OpenStack release of the cloud in {path}"))
+        self.spec().and_then(|spec| release(&spec)).with_context(|| self.failed())
+    }
+
+    /// Whether the cloud stores its data in an external Ceph cluster.
+    pub(super) fn needs_ceph(&self) -> anyhow::Result<bool> {
+        Ok(self.spec().with_context(|| self.failed())?["features"]["storage"]["ceph"]["mode"] == "external")
+    }
+
+    fn spec(&self) -> anyhow::Result<Value> {
+        spec(&std::fs::read_to_string(&self.path).context("name the file of the cloud with --sample")?)
+    }
+
+    fn failed(&self) -> String {
+        format!("cannot read the cloud in {}", self.path.display())
     }
 }
 
-/// Returns the OpenStack release of the `OpenStackDeployment` in a YAML file.
-fn release(text: &str) -> anyhow::Result<String> {
+/// Returns the spec of the `OpenStackDeployment` in a YAML file.
+fn spec(text: &str) -> anyhow::Result<Value> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).context("the file is not valid YAML")?;
-    let cloud = documents.iter().find(|document| document["kind"] == "OpenStackDeployment");
-    let release = cloud.context("the file has no OpenStackDeployment: add one")?["spec"]["openstackRelease"].as_str();
+    let cloud = documents.into_iter().find(|document| document["kind"] == "OpenStackDeployment");
+    Ok(cloud.context("the file has no OpenStackDeployment: add one")?["spec"].take())
+}
+
+fn release(spec: &Value) -> anyhow::Result<String> {
+    let release = spec["openstackRelease"].as_str();
     Ok(release.context("spec.openstackRelease is not a string: write a release in quotes, such as \"2026.1\"")?.into())
 }
 
@@ -39,12 +53,20 @@ mod tests {
     fn finds_the_release_among_several_documents() {
         let text =
             "apiVersion: v1\nkind: Namespace\n---\nkind: OpenStackDeployment\nspec: {openstackRelease: \"2025.1\"}\n";
-        assert_eq!(release(text).unwrap(), "2025.1");
+        assert_eq!(release(&spec(text).unwrap()).unwrap(), "2025.1");
+    }
+
+    #[test]
+    fn only_the_sample_with_ceph_needs_ceph() {
+        let sample =
+            |name| Sample { path: format!("{}/../../deploy/samples/{name}", env!("CARGO_MANIFEST_DIR")).into() };
+        assert!(sample("real-ceph.yaml").needs_ceph().unwrap());
+        assert!(!sample("real.yaml").needs_ceph().unwrap());
     }
 
     #[test]
     fn error_says_how_to_set_the_release() {
-        let message = |text| format!("{:#}", release(text).unwrap_err());
+        let message = |text| format!("{:#}", spec(text).and_then(|spec| release(&spec)).unwrap_err());
         assert!(message("kind: Namespace\n").contains("no OpenStackDeployment"));
         let number = "kind: OpenStackDeployment\nspec: {openstackRelease: 2025.1}\n";
         assert!(message(number).contains("write a release in quotes"), "{}", message(number));
