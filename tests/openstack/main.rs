@@ -8,6 +8,7 @@
 //! usable      a cloud that is Ready can be used
 //! day_2       changes of a running cloud, while users use its APIs and an instance
 //! failures    pods or the node die
+//! volume      volumes keep their data, and services use new Ceph keys
 //! life_cycle  adoption, deletion and a second installation
 //!
 //! cloud       runs osdpl, kubectl and OpenStack's client
@@ -22,3 +23,4 @@ mod instance;
 mod life_cycle;
 mod probe;
 mod usable;
+mod volume;
