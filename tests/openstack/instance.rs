@@ -1,10 +1,10 @@
-//! An instance that serves its metadata by HTTP at a floating IP.
+//! An instance that serves its metadata and the first sector of its volume by HTTP at a floating IP.
 
 use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::cloud::Cloud;
+use crate::cloud::{Cloud, until};
 
 const CREATE: &str = include_str!("instance.sh");
 const DELETE: &str = include_str!("delete-instance.sh");
@@ -19,9 +19,11 @@ exit 1"#;
 /// A running instance, which is deleted at the end of the test.
 pub struct Instance<'a> {
     cloud: &'a Cloud,
-    name: &'static str,
+    pub name: &'static str,
     /// The URL of the instance's metadata.
     pub url: String,
+    /// The URL of the first sector of the instance's volume.
+    pub volume: String,
     pub id: String,
 }
 
@@ -30,10 +32,11 @@ impl<'a> Instance<'a> {
     pub fn start(cloud: &'a Cloud, name: &'static str) -> Self {
         let begin = Instant::now();
         // The value exists before the objects do, so that a failure deletes them, too.
-        let mut instance = Self { cloud, name, url: String::new(), id: String::new() };
+        let mut instance = Self { cloud, name, url: String::new(), volume: String::new(), id: String::new() };
         let output = cloud.script(CREATE, &[name]);
         let [id, address] = output.split_whitespace().collect::<Vec<_>>()[..] else { panic!("unexpected: {output}") };
         (instance.url, instance.id) = (format!("http://{address}/metadata"), id.into());
+        instance.volume = format!("http://{address}/cgi-bin/volume");
         println!("  the instance {name} is ACTIVE after {:.0?}", begin.elapsed());
         instance.check();
         println!("  the instance responds at its floating IP {address} after {:.0?}", begin.elapsed());
@@ -48,6 +51,24 @@ impl<'a> Instance<'a> {
         };
         assert_eq!(metadata["uuid"], Value::String(self.id.clone()), "{metadata}");
         assert_eq!(metadata["name"], self.name);
+    }
+
+    /// Writes a text to the instance's volume, and checks that the volume contains it.
+    pub fn write_volume(&self, text: &str) {
+        assert_eq!(self.request_volume(&format!("{}?{text}", self.volume)), text);
+    }
+
+    /// Returns the text at the begin of the instance's volume.
+    pub fn read_volume(&self) -> String {
+        self.request_volume(&self.volume)
+    }
+
+    /// Waits until the system of the instance can use its volume, and returns the response.
+    fn request_volume(&self, url: &str) -> String {
+        until(&format!("the instance {} can use its volume", self.name), || {
+            let response = self.cloud.try_script(r#"curl -s -f -m 20 "$1""#, &[url]).ok()?;
+            Some(response.trim_end().to_owned())
+        })
     }
 
     /// Returns when Nova started the instance.

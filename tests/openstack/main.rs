@@ -10,6 +10,7 @@
 //! directory   users in an LDAP directory log in
 //! failures    pods or the node die
 //! tls         TLS inside the cloud
+//! volume      volumes keep their data, and services use new Ceph keys
 //! life_cycle  adoption, deletion and a second installation
 //!
 //! cloud       runs osdpl, kubectl and OpenStack's client
@@ -26,3 +27,4 @@ mod life_cycle;
 mod probe;
 mod tls;
 mod usable;
+mod volume;

@@ -19,12 +19,13 @@ done"#;
 const ENDPOINTS: &str = "openstack endpoint list --interface internal -f value -c 'Service Type' -c URL
 echo $(openstack token issue -f value -c id -c project_id)";
 /// A request to the API of each of these services that reads from its database.
-const REQUESTS: [(&str, &str); 7] = [
+const REQUESTS: [(&str, &str); 8] = [
     ("identity", "/users"),
     ("image", "/v2/images"),
     ("placement", "/resource_providers"),
     ("network", "/v2.0/networks"),
     ("compute", "/servers"),
+    ("volumev3", "/volumes"),
     ("orchestration", "/stacks"),
     ("key-manager", "/v1/secrets"),
 ];

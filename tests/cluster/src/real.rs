@@ -218,6 +218,7 @@ async fn up(count: u8, sources: Sources) -> anyhow::Result<()> {
         step("install cert-manager, and create an issuer");
         user.cert_manager()?;
     }
+    user.ceph()?;
     step("install the operator's chart");
     user.operator()?;
     step("create the cloud, and wait until it is Ready");

@@ -18,6 +18,7 @@ use super::sample::Sample;
 use crate::folder::Folder;
 
 const BASE: &str = include_str!("../../node/base.yaml");
+const CEPH: &str = include_str!("../../node/ceph.yaml");
 const NEXT: &str = include_str!("../../node/next.txt");
 /// The namespace of the operator.
 const SYSTEM: &str = "osdpl-system";
@@ -59,8 +60,8 @@ impl Sources {
         Ok(())
     }
 
-    /// Returns the names and recipes of the images that the node needs: those that the charts of the cloud request, and
-    /// those that every node has.
+    /// Returns the names and recipes of the images that the node needs: those that the charts of the cloud request,
+    /// those that every node has, and that of the Ceph cluster if the cloud needs one.
     pub(super) fn images(&self, recipes: &Recipes) -> anyhow::Result<Vec<(Reference, Image)>> {
         let mut command = Command::new(self.program("osdpl"));
         command.args(["render", "--manifests", "-f"]).arg(&self.sample.path);
@@ -70,6 +71,9 @@ impl Sources {
             wanted.extend(in_manifests(&cert_manager::render(&self.program("helm"))?)?);
         }
         wanted.extend(recipes.always(&self.sample.release()?)?);
+        if self.sample.needs_ceph()? {
+            wanted.extend(in_manifests(CEPH)?);
+        }
         recipes.select(&wanted)
     }
 }
@@ -176,7 +180,7 @@ impl User<'_> {
 
     /// Creates the DNS server and the StorageClass, and waits until all nodes are Ready and the DNS server runs.
     pub fn base(&self) -> anyhow::Result<()> {
-        self.run("kubectl", &["apply", "--server-side", "--force-conflicts", "-f", "-"], BASE)?;
+        self.apply(BASE)?;
         let names: Vec<String> = self.nodes.iter().map(|node| format!("node/{}", node.number.name())).collect();
         for state in ["--for=create", "--for=condition=Ready"] {
             let names = names.iter().map(String::as_str);
@@ -185,6 +189,16 @@ impl User<'_> {
         }
         let rollout = ["rollout", "status", "--namespace=kube-system", "--timeout=120s", "deployment/coredns"];
         self.run("kubectl", &rollout, "").map(drop)
+    }
+
+    /// Creates a Ceph cluster, if the cloud needs one. Does not wait for it: osdpl waits for the Secret that describes
+    /// the cluster.
+    pub fn ceph(&self) -> anyhow::Result<()> {
+        if self.sources.sample.needs_ceph()? { self.apply(CEPH) } else { Ok(()) }
+    }
+
+    fn apply(&self, manifests: &str) -> anyhow::Result<()> {
+        self.run("kubectl", &["apply", "--server-side", "--force-conflicts", "-f", "-"], manifests).map(drop)
     }
 
     /// Installs the operator's chart, and waits until the operator's pods are ready.
