@@ -1,12 +1,12 @@
 //! Real nodes on this machine, with kubelets, containerd and real images, for `make real`.
 //!
-//! A node consists of the programs of a kubelet ([`crate::programs`]), which run in Linux namespaces of their own and on
-//! their own root file system. One process is the ancestor of all others (module `node`). Node 1 also runs the programs
-//! of the control plane. Up to three nodes form a cluster (module `number`); two switches connect them with each other
-//! and with the machine (module `network`). The images are built from packages of Debian and of Python's package index,
-//! in layers that the cache keeps (module `layer`). `images/images.yaml` describes the layers and images (module
-//! `recipe`). The images have exactly the names and tags that the charts of the cloud request (module `cloud`). The
-//! layers of OpenStack's services exist once for each OpenStack release. Only those that the cloud needs are built.
+//! A node consists of the programs of a kubelet ([`crate::programs`]), which run in Linux namespaces of their own and
+//! on their own root file system. One process is the ancestor of all others (module `node`). Node 1 also runs the
+//! programs of the control plane. Up to three nodes form a cluster (module `number`). Two switches connect them with
+//! each other and with the machine (module `network`). The images are built from packages of Debian and of Python's
+//! package index, in layers that the cache keeps (module `layer`). `images/images.yaml` describes the layers and images
+//! (module `recipe`). The images have exactly the names and tags that the charts of the cloud request (module `cloud`).
+//! The layers of OpenStack's services exist once for each OpenStack release. Only those that the cloud needs are built.
 //!
 //! Everything is in the folder `real` of the cache (see [`crate::programs`]): `layers` with the layers, `node` with the
 //! data of node 1, and `node2` and `node3` with those of the others. A step that an earlier run has completed is
@@ -39,6 +39,7 @@ mod run;
 mod sample;
 mod script;
 mod settings;
+mod snapshot;
 
 use cloud::{Sources, User};
 use layer::Layers;
@@ -65,7 +66,8 @@ pub enum Command {
     /// Start the nodes, install the operator and a cloud, and wait until the cloud is Ready.
     Up {
         /// The number of nodes. Nodes of an earlier run stay.
-        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX)))]
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        #[arg(value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX)))]
         nodes: u8,
         /// The operator's image and chart, and the cloud to install.
         #[command(flatten)]

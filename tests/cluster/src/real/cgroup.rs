@@ -50,8 +50,8 @@ fn name(node: Number) -> String {
     format!("osdpl-real-{}", node.name())
 }
 
-/// Returns the folders of the control group `name` in the machine's file system: one folder with cgroup v2, one for each
-/// mounted controller with cgroup v1.
+/// Returns the folders of the control group `name` in the machine's file system: one folder with cgroup v2, one for
+/// each mounted controller with cgroup v1.
 fn groups(name: &str) -> anyhow::Result<Vec<PathBuf>> {
     if is_unified() {
         return Ok(vec![Path::new(MOUNTS).join(name)]);

@@ -15,6 +15,7 @@ use super::recipe::{Image, Recipes};
 use super::reference::{Reference, in_manifests};
 use super::run::{folder, logged, note, output};
 use super::sample::Sample;
+use super::snapshot;
 use crate::folder::Folder;
 
 const BASE: &str = include_str!("../../node/base.yaml");
@@ -89,8 +90,8 @@ pub(super) fn load(
     let mut images = vec![operator(sources)?];
     for (reference, image) in wanted {
         let chain = layers.chain(&image.layer)?;
-        let packed = chain.iter().rev().map(|layer| oci::pack(layer)).collect::<Result<_, _>>()?;
-        images.push(Loadable { reference, layers: packed, settings: oci::settings(&image) });
+        let layers = chain.iter().rev().map(|layer| oci::cached(layer)).collect();
+        images.push(Loadable { reference, layers, settings: oci::settings(&image) });
     }
     let all: BTreeMap<String, String> =
         images.iter().map(|image| (image.reference.to_string(), oci::manifest_digest(image))).collect();
@@ -108,6 +109,7 @@ pub(super) fn load(
         for image in &missing {
             note(&format!("{name}: {}", image.reference));
         }
+        snapshot::create(node, &missing)?;
         import(node, &missing)?;
         super::run::write(&record(node), &json!(all).to_string())?;
     }
@@ -129,12 +131,12 @@ fn operator_image() -> anyhow::Result<Reference> {
 
 /// Returns the operator's image, which consists of the folder that `make image-root` writes.
 fn operator(sources: &Sources) -> anyhow::Result<Loadable> {
-    let packed = oci::pack_folder(&sources.image_root)?;
+    let files = oci::of_folder(&sources.image_root)?;
     let reference = operator_image()?;
-    Ok(Loadable { reference, layers: vec![packed], settings: oci::settings_of_operator() })
+    Ok(Loadable { reference, layers: vec![files], settings: oci::settings_of_operator() })
 }
 
-/// Imports images into containerd, which keeps only the unpacked layers.
+/// Imports images into containerd, which has the snapshots of their layers already.
 fn import(node: &Node, images: &[Loadable]) -> anyhow::Result<()> {
     let log = node.cluster.log("import");
     let file = std::fs::File::create(&log).with_context(|| format!("cannot create {}", log.display()))?;
@@ -144,7 +146,7 @@ fn import(node: &Node, images: &[Loadable]) -> anyhow::Result<()> {
     command.args(["--platform", "linux/amd64", "-"]).stdin(Stdio::piped()).stdout(file).stderr(errors);
     let mut child = command.spawn().context("cannot run ctr")?;
     let pipe = child.stdin.take().context("ctr has no standard input")?;
-    let written = oci::write_archive(images, std::io::BufWriter::with_capacity(1 << 20, pipe));
+    let written = oci::write_archive(images, std::io::BufWriter::new(pipe));
     let status = child.wait().context("cannot wait for ctr")?;
     if !status.success() {
         bail!("containerd did not import the images: {status}\n{}", crate::folder::tail(&log, 15));

@@ -1,10 +1,11 @@
 //! Connects the machine and the nodes.
 //!
 //! Two switches (Linux bridges) connect the nodes. The first one connects their interfaces `eth0` with each other and
-//! with the machine. The second one connects only their interfaces `eth1`, which have no addresses: a cloud uses them as
-//! its external network. The switches are in a network namespace of their own. There, the machine's firewall rules do
-//! not apply to the frames between the nodes: in the machine's own namespace, the kernel passes the frames of bridges to
-//! iptables if `net.bridge.bridge-nf-call-iptables` is set, as Docker does, and iptables may drop them.
+//! with the machine. The second one connects only their interfaces `eth1`, which have no addresses, so that a cloud
+//! can use them for its external network. The switches are in a network namespace of their own, where the machine's
+//! firewall rules do not apply to the frames between the nodes. In the machine's own namespace, the kernel would pass
+//! these frames to iptables if `net.bridge.bridge-nf-call-iptables` is set, as Docker does, and iptables could drop
+//! them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,7 +33,8 @@ impl Network {
         Self { namespace: real.join("network") }
     }
 
-    /// Creates the switches, and connects the machine with the first one. Does nothing if an earlier call has completed.
+    /// Creates the switches, and connects the machine with the first one. Does nothing if an earlier call has
+    /// completed.
     pub fn create(&self) -> anyhow::Result<()> {
         // The last step sets the machine's link up.
         if ip(&format!("-4 -oneline address show dev {LINK} up")).is_ok_and(|line| !line.is_empty()) {
@@ -68,11 +70,13 @@ impl Network {
         let inside = |arguments: &str| ip_in(&format!("/proc/{init}/ns/net"), arguments);
         inside("link set lo up")?;
         for (interface, switch) in SWITCHES {
+            let mac = hardware_address(interface, node);
             let link = format!("{}-{interface}", node.name());
             // Remove the link of an earlier run of the node. It still exists if the kernel has not removed the earlier
             // network namespace of the node yet.
             let _ = self.ip(&format!("link del {link}"));
-            self.ip(&format!("link add {link} up master {switch} type veth peer name {interface} netns {init}"))?;
+            let peer = format!("{interface} address {mac} netns {init}");
+            self.ip(&format!("link add {link} up master {switch} type veth peer name {peer}"))?;
             inside(&format!("link set {interface} up"))?;
         }
         inside(&format!("address add {}{PREFIX} dev eth0", node.address()))?;
@@ -89,6 +93,14 @@ impl Network {
     }
 }
 
+/// Returns the hardware address of a node's interface. It is the same after each start of the node, because the machine
+/// and the other nodes remember it for a while.
+fn hardware_address(interface: &str, node: Number) -> String {
+    let [a, b, c, d] = node.address().octets();
+    let kind = if interface == "eth0" { 0x58 } else { 0x59 };
+    format!("0a:{kind:02x}:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
+}
+
 fn ip(arguments: &str) -> anyhow::Result<String> {
     output(Command::new("ip").args(arguments.split(' ')), "")
 }
@@ -97,4 +109,16 @@ fn ip_in(namespace: &str, arguments: &str) -> anyhow::Result<()> {
     let mut command = Command::new("nsenter");
     command.arg(format!("--net={namespace}")).arg("ip").args(arguments.split(' '));
     output(&mut command, "").map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hardware_addresses_differ() {
+        assert_eq!(hardware_address("eth0", Number::FIRST), "0a:58:0a:7b:00:02");
+        let all = Number::all().flat_map(|node| SWITCHES.map(|(interface, _)| hardware_address(interface, node)));
+        assert_eq!(all.collect::<std::collections::BTreeSet<_>>().len(), 6);
+    }
 }

@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 
 use super::network::Network;
 use super::number::Number;
-use super::run::folder;
+use super::run::{folder, output};
 use super::{cgroup, credentials, init, settings};
 use crate::folder::{Folder, tail, write_private};
 use crate::process::Process;
 use crate::{Programs, client};
 
-/// The maximum time until the API server responds.
+/// The maximum time until the API server and the node's containerd respond.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The input of the node's first process, which reads it from `plan.json`.
@@ -92,8 +92,8 @@ impl Node {
         self.state().is_some_and(|state| state.init.is_alive())
     }
 
-    /// Starts the node and waits until the API server responds. `layers` are the folders of the layers that form the
-    /// node's root file system, with the newest layer first.
+    /// Starts the node and waits until the API server and the node's containerd respond. `layers` are the folders of
+    /// the layers that form the node's root file system, with the newest layer first.
     pub async fn start(&self, programs: &Programs, layers: Vec<PathBuf>) -> anyhow::Result<()> {
         self.network.create()?;
         self.prepare(programs)?;
@@ -157,21 +157,23 @@ impl Node {
     async fn wait_until_ready(&self) -> anyhow::Result<()> {
         let client = client::for_kubeconfig(&self.first.kubeconfig()).await?;
         let deadline = Instant::now() + TIMEOUT;
-        while !client::is_ready(&client).await {
+        loop {
+            let log = if !client::is_ready(&client).await {
+                self.first.log("kube-apiserver")
+            } else if self.command("ctr").and_then(|mut ctr| output(ctr.arg("version"), "")).is_err() {
+                self.cluster.log("containerd")
+            } else {
+                return Ok(());
+            };
             if !self.is_running() {
                 bail!("{} has exited\n{}", self.number.name(), tail(&self.cluster.log("init"), 15));
             }
             if Instant::now() > deadline {
-                bail!(
-                    "the API server does not respond after {} s; see {}\n{}",
-                    TIMEOUT.as_secs(),
-                    self.first.log("kube-apiserver").display(),
-                    tail(&self.first.log("kube-apiserver"), 10)
-                );
+                let (seconds, path) = (TIMEOUT.as_secs(), log.display());
+                bail!("a program does not respond after {seconds} s; see {path}\n{}", tail(&log, 10));
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        Ok(())
     }
 
     /// Returns a command that runs `program` in the node's namespaces, with the node's programs in PATH.

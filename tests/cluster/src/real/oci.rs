@@ -1,36 +1,34 @@
-//! Packs layers, and writes images in the layout of the Open Container Initiative (OCI image specification 1.1).
+//! Writes images in the layout of the Open Container Initiative (OCI image specification 1.1), without their layers
+//! (module `snapshot`).
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::recipe::Image;
 use super::reference::Reference;
-use super::run::write;
 use super::script::PATH;
 
-/// A layer as a tar archive. The archive is never stored, because archives would need as much disk as the layers: `tar`
-/// writes it anew for each read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Packed {
+/// The files of a layer. A file that the layer removes is a mark of overlayfs.
+#[derive(Clone, Debug)]
+pub(super) struct Files {
+    /// A digest that identifies the files. It need not be that of an archive, because no program reads an archive.
     pub digest: String,
-    pub size: u64,
-    /// The arguments with which `tar` writes the archive to its standard output.
-    arguments: Vec<String>,
+    pub folder: PathBuf,
+    /// Whether no program changes the files, so that nodes can use the files themselves and need no copies.
+    pub are_final: bool,
 }
 
-/// An image to load: its name, its packed layers with the lowest one first, and its settings.
+/// An image to load: its name, its layers with the lowest one first, and its settings.
 #[derive(Clone, Debug)]
 pub(super) struct Loadable {
     pub reference: Reference,
-    pub layers: Vec<Packed>,
+    pub layers: Vec<Files>,
     pub settings: Value,
 }
 
@@ -54,119 +52,33 @@ pub(super) fn settings_of_operator() -> Value {
     })
 }
 
-/// Computes the digest and the size of a layer's archive, unless an earlier run has stored them.
-pub(super) fn pack(layer: &Path) -> anyhow::Result<Packed> {
-    let record = layer.join("layer.json");
-    if let Some(known) = std::fs::read(&record).ok().and_then(|text| serde_json::from_slice(&text).ok()) {
-        return Ok(known);
-    }
-    let (diff, markers) = (layer.join("diff"), layer.join("markers"));
-    let removed = removed(&diff)?;
-    for marker in &removed.markers {
-        write(&markers.join(marker), "")?;
-    }
-    let packed = measure(arguments(&diff, &markers, &removed))?;
-    write(&record, &json!(packed).to_string())?;
-    Ok(packed)
+/// Returns the files of a layer in the cache. `layer` is the folder of the layer, whose name identifies its content.
+pub(super) fn cached(layer: &Path) -> Files {
+    let name = layer.file_name().unwrap_or_default();
+    Files { digest: digest(name.as_encoded_bytes()), folder: layer.join("diff"), are_final: true }
 }
 
-/// Computes the digest and the size of a folder's archive. The digest depends only on the files' content, names and
-/// permissions.
-pub(super) fn pack_folder(folder: &Path) -> anyhow::Result<Packed> {
-    let mut arguments = arguments(folder, folder, &Removed::default());
-    arguments.splice(0..0, ["--mtime=@0", "--owner=0", "--group=0"].map(String::from));
-    measure(arguments)
-}
-
-/// The files of lower layers that a layer removes.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Removed {
-    /// The character devices 0:0 with which overlayfs marks removed files, as relative paths.
-    devices: Vec<PathBuf>,
-    /// The files with which the image specification marks removed files, such as `etc/.wh.passwd`.
-    markers: Vec<PathBuf>,
-}
-
-/// Finds the files that overlayfs has marked as removed in the folder `diff`. The mark is a character device. If a
-/// folder replaces a folder of a lower layer, the mark is an extended attribute of the new folder.
-fn removed(diff: &Path) -> anyhow::Result<Removed> {
-    let mut found = Removed::default();
-    let mut left = vec![PathBuf::new()];
-    while let Some(relative) = left.pop() {
-        let at = diff.join(&relative);
-        if is_opaque(&at) {
-            found.markers.push(relative.join(".wh..wh..opq"));
-        }
-        let entries = std::fs::read_dir(&at).with_context(|| format!("cannot read {}", at.display()))?;
-        for entry in entries {
-            let entry = entry.with_context(|| format!("cannot read {}", at.display()))?;
-            let kind = entry.file_type().context("cannot read the type of a file")?;
-            let path = relative.join(entry.file_name());
-            if kind.is_dir() {
-                left.push(path);
-            } else if kind.is_char_device() && entry.metadata().is_ok_and(|metadata| metadata.rdev() == 0) {
-                found.markers.push(marker(&path));
-                found.devices.push(path);
-            }
-        }
-    }
-    found.devices.sort();
-    found.markers.sort();
-    Ok(found)
-}
-
-fn marker(path: &Path) -> PathBuf {
-    let mut name = std::ffi::OsString::from(".wh.");
-    name.push(path.file_name().unwrap_or_default());
-    path.with_file_name(name)
-}
-
-fn is_opaque(path: &Path) -> bool {
-    let mut value = [0_u8; 1];
-    rustix::fs::getxattr(path, "trusted.overlay.opaque", &mut value).is_ok() && &value == b"y"
-}
-
-/// Returns the arguments with which tar writes the same archive of a layer each time.
-fn arguments(diff: &Path, markers: &Path, removed: &Removed) -> Vec<String> {
-    let fixed = ["--create", "--sort=name", "--numeric-owner", "--xattrs", "--xattrs-include=security.capability"];
-    // With `--xattrs`, tar also writes the times at which a file was last accessed and its inode was last changed.
-    // Leave these times out, because they can change while the content of the file stays the same.
-    let fixed = fixed.into_iter().chain(["--pax-option=delete=atime,delete=ctime", "--anchored", "--no-wildcards"]);
-    let mut all: Vec<String> = fixed.map(String::from).collect();
-    all.extend(removed.devices.iter().map(|path| format!("--exclude=./{}", path.display())));
-    all.extend([format!("--directory={}", diff.display()), ".".into()]);
-    if !removed.markers.is_empty() {
-        all.push(format!("--directory={}", markers.display()));
-        all.extend(removed.markers.iter().map(|path| format!("./{}", path.display())));
-    }
-    all
-}
-
-fn measure(arguments: Vec<String>) -> anyhow::Result<Packed> {
-    let (mut hash, mut size) = (Sha256::new(), 0);
-    read_archive(&arguments, &mut |part| {
-        hash.update(part);
-        size += part.len() as u64;
-        Ok(())
-    })?;
-    Ok(Packed { digest: digest_of(&hash.finalize()), size, arguments })
-}
-
-/// Runs tar and passes its output to `consume`, part by part.
-fn read_archive(arguments: &[String], consume: &mut dyn FnMut(&[u8]) -> anyhow::Result<()>) -> anyhow::Result<()> {
+/// Returns the files of any folder. The digest depends only on the files' content, names and permissions.
+pub(super) fn of_folder(folder: &Path) -> anyhow::Result<Files> {
     let mut command = Command::new("tar");
-    let mut child = command.args(arguments).stdout(Stdio::piped()).spawn().context("cannot run tar")?;
+    command.args(["--create", "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"]);
+    command.arg("--directory").arg(folder).arg(".");
+    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot run tar")?;
+    let mut hash = Sha256::new();
     let mut pipe = child.stdout.take().context("tar has no output")?;
     let mut buffer = vec![0; 1 << 20];
-    loop {
-        match pipe.read(&mut buffer).context("cannot read the output of tar")? {
-            0 => break,
-            count => consume(&buffer[..count])?,
-        }
+    while let count @ 1.. = pipe.read(&mut buffer).context("cannot read the output of tar")? {
+        hash.update(&buffer[..count]);
     }
     let status = child.wait().context("cannot wait for tar")?;
     ensure!(status.success(), "tar failed: {status}");
-    Ok(())
+    Ok(Files { digest: digest_of(&hash.finalize()), folder: folder.into(), are_final: false })
+}
+
+/// Returns the name of the snapshot that contains a layer and all layers below it (the `ChainID` of the OCI image
+/// specification). `below` is the name of the snapshot below.
+pub(super) fn chain(below: Option<&str>, layer: &str) -> String {
+    below.map_or_else(|| layer.to_owned(), |below| digest(format!("{below} {layer}").as_bytes()))
 }
 
 /// Returns the digest of a blob, such as `sha256:0123…`.
@@ -202,7 +114,7 @@ fn describe(images: &[Loadable]) -> Blobs {
             "rootfs": {"type": "layers", "diff_ids": digests},
         });
         let config = config.to_string();
-        let layers: Vec<Value> = image.layers.iter().map(|layer| blob(LAYER, &layer.digest, layer.size)).collect();
+        let layers: Vec<Value> = image.layers.iter().map(|layer| blob(LAYER, &layer.digest, 0)).collect();
         let manifest = json!({
             "schemaVersion": 2,
             "mediaType": MANIFEST,
@@ -237,7 +149,7 @@ pub(super) fn manifest_digest(image: &Loadable) -> String {
     described.manifests[0]["digest"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Writes images as the archive of an OCI image layout.
+/// Writes images as the archive of an OCI image layout, without the archives of the layers.
 pub(super) fn write_archive(images: &[Loadable], to: impl Write) -> anyhow::Result<()> {
     let described = describe(images);
     let index = json!({"schemaVersion": 2, "manifests": described.manifests}).to_string();
@@ -248,13 +160,6 @@ pub(super) fn write_archive(images: &[Loadable], to: impl Write) -> anyhow::Resu
     for (digest, text) in &described.blobs {
         if written.insert(digest.as_str()) {
             archive.add(&path(digest), text.as_bytes())?;
-        }
-    }
-    for layer in images.iter().flat_map(|image| &image.layers) {
-        if written.insert(layer.digest.as_str()) {
-            archive.begin(&path(&layer.digest), layer.size)?;
-            read_archive(&layer.arguments, &mut |part| archive.write(part))?;
-            archive.end(layer.size)?;
         }
     }
     archive.write(&[0; 1024])
@@ -268,29 +173,20 @@ fn path(digest: &str) -> String {
 struct Archive<W>(W);
 
 impl<W: Write> Archive<W> {
+    /// Adds a file. Fills its last block with zeros.
     fn add(&mut self, name: &str, content: &[u8]) -> anyhow::Result<()> {
-        self.begin(name, content.len() as u64)?;
+        self.write(&header(name, content.len()))?;
         self.write(content)?;
-        self.end(content.len() as u64)
-    }
-
-    fn begin(&mut self, name: &str, size: u64) -> anyhow::Result<()> {
-        self.write(&header(name, size))
+        self.write(&[0; 512][..content.len().next_multiple_of(512) - content.len()])
     }
 
     fn write(&mut self, part: &[u8]) -> anyhow::Result<()> {
         self.0.write_all(part).context("cannot write the archive of images")
     }
-
-    /// Fills the last block of a file with zeros.
-    fn end(&mut self, size: u64) -> anyhow::Result<()> {
-        let rest = usize::try_from(size % 512).unwrap_or_default();
-        self.write(&[0; 512][..(512 - rest) % 512])
-    }
 }
 
 /// Returns the header of a file in a tar archive.
-fn header(name: &str, size: u64) -> [u8; 512] {
+fn header(name: &str, size: usize) -> [u8; 512] {
     let mut header = [0; 512];
     let mut put = |at: usize, text: &str| header[at..at + text.len()].copy_from_slice(text.as_bytes());
     put(0, name);
@@ -313,19 +209,15 @@ mod tests {
     use super::super::run::output;
     use super::*;
 
-    fn image(name: &str, layer: &Path) -> Loadable {
-        Loadable {
-            reference: Reference::parse(name).unwrap(),
-            layers: vec![pack(layer).unwrap()],
-            settings: settings(&Image::default()),
-        }
+    fn image(name: &str) -> Loadable {
+        let layers = ["debian-1", "base-2"].map(|layer| cached(Path::new(layer))).into();
+        Loadable { reference: Reference::parse(name).unwrap(), layers, settings: settings(&Image::default()) }
     }
 
     #[test]
     fn index_refers_to_every_blob() {
         let folder = tempfile::tempdir().unwrap();
-        write(&folder.path().join("diff/etc/a"), "1").unwrap();
-        let images = [image("quay.io/a/b:1", folder.path()), image("quay.io/a/b:2", folder.path())];
+        let images = [image("quay.io/a/b:1"), image("quay.io/a/b:2")];
         let mut archive = Vec::new();
         write_archive(&images, &mut archive).unwrap();
         let at = folder.path().join("layout");
@@ -346,35 +238,28 @@ mod tests {
         for entry in entries {
             let manifest: Value = serde_json::from_slice(&read(&entry["digest"])).unwrap();
             let config: Value = serde_json::from_slice(&read(&manifest["config"]["digest"])).unwrap();
-            let layer = &manifest["layers"][0];
-            assert_eq!(layer["size"], read(&layer["digest"]).len());
-            assert_eq!(config["rootfs"]["diff_ids"][0], layer["digest"]);
+            let layers: Vec<Value> = images[0].layers.iter().map(|layer| layer.digest.clone().into()).collect();
+            assert_eq!(config["rootfs"]["diff_ids"], Value::from(layers));
         }
         assert_eq!(manifest_digest(&images[0]), entries[0]["digest"].as_str().unwrap());
     }
 
     #[test]
-    fn marks_removed_files_beside_them() {
-        assert_eq!(marker(Path::new("etc/passwd")), Path::new("etc/.wh.passwd"));
-        assert_eq!(marker(Path::new("passwd")), Path::new(".wh.passwd"));
+    fn name_of_a_snapshot_depends_on_all_layers() {
+        let [a, b] = ["a", "b"].map(|letter| digest(letter.as_bytes()));
+        assert_eq!(chain(None, &a), a);
+        assert_eq!(chain(Some(&a), &b), digest(format!("{a} {b}").as_bytes()));
+        assert_ne!(chain(Some(&a), &b), chain(Some(&b), &a));
     }
 
     #[test]
-    fn digest_of_a_layer_does_not_depend_on_reading_it() {
-        let folder = tempfile::tempdir().unwrap();
-        write(&folder.path().join("diff/etc/b"), "2").unwrap();
-        write(&folder.path().join("diff/etc/a"), "1").unwrap();
-        let first = pack(folder.path()).unwrap();
-        std::fs::remove_file(folder.path().join("layer.json")).unwrap();
-        assert_eq!(pack(folder.path()).unwrap(), first);
-    }
-
-    #[test]
-    fn archive_has_markers_and_no_devices() {
-        let removed = Removed { devices: vec!["etc/passwd".into()], markers: vec!["etc/.wh.passwd".into()] };
-        let arguments = arguments(Path::new("/layer/diff"), Path::new("/layer/markers"), &removed);
-        assert!(arguments.contains(&"--exclude=./etc/passwd".to_owned()));
-        let expected = ["--directory=/layer/diff", ".", "--directory=/layer/markers", "./etc/.wh.passwd"];
-        assert_eq!(arguments[arguments.len() - 4..], expected);
+    fn digest_of_a_folder_depends_on_content_only() {
+        let folders = ["1", "1", "2"].map(|content| {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("file"), content).unwrap();
+            of_folder(folder.path()).unwrap().digest
+        });
+        assert_eq!(folders[0], folders[1]);
+        assert_ne!(folders[0], folders[2]);
     }
 }

@@ -73,7 +73,11 @@ mod tests {
             [("real.yaml", false, false), ("real-ceph.yaml", true, false), ("real-tls.yaml", false, true)]
         {
             let sample = sample(name);
-            assert_eq!((sample.needs_ceph().unwrap(), sample.has_issuer().unwrap()), (needs_ceph, has_issuer), "{name}");
+            assert_eq!(
+                (sample.needs_ceph().unwrap(), sample.has_issuer().unwrap()),
+                (needs_ceph, has_issuer),
+                "{name}"
+            );
         }
     }
 
