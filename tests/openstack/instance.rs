@@ -16,6 +16,9 @@ for attempt in $(seq 150); do
 done
 exit 1"#;
 
+/// Migrates the instance $1 live to the compute $2. Before API version 2.30, Nova did not ask its scheduler.
+const MIGRATE: &str = "openstack --os-compute-api-version 2.30 server migrate --live-migration --host $2 --wait $1";
+
 /// A running instance, which is deleted at the end of the test.
 pub struct Instance<'a> {
     cloud: &'a Cloud,
@@ -74,6 +77,25 @@ impl<'a> Instance<'a> {
     /// Returns when Nova started the instance.
     pub fn launched_at(&self) -> Value {
         self.cloud.openstack(&["server", "show", self.name])["OS-SRV-USG:launched_at"].clone()
+    }
+
+    /// Returns the compute on which the instance runs.
+    pub fn host(&self) -> String {
+        let server = self.cloud.openstack(&["server", "show", self.name]);
+        server["OS-EXT-SRV-ATTR:host"].as_str().expect("the instance runs on no host").to_owned()
+    }
+
+    /// Returns the end of the log of the instance's console.
+    pub fn console(&self) -> String {
+        self.cloud.script("openstack console log show $1", &[self.name])
+    }
+
+    /// Migrates the instance live to this compute, if Nova's scheduler accepts it.
+    pub fn migrate(&self, host: &str) {
+        let begin = Instant::now();
+        self.cloud.script(MIGRATE, &[self.name, host]);
+        assert_eq!(self.host(), host, "nova did not migrate the instance {}", self.name);
+        println!("  the instance {} is migrated to {host}, after {:.0?}", self.name, begin.elapsed());
     }
 }
 

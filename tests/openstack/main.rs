@@ -11,6 +11,7 @@
 //! failures    pods or the node die
 //! tls         TLS inside the cloud
 //! volume      volumes keep their data, and services use new Ceph keys
+//! migration   a maintenance moves an instance to another node while the instance runs
 //! life_cycle  adoption, deletion and a second installation
 //!
 //! cloud       runs osdpl, kubectl and OpenStack's client
@@ -24,6 +25,7 @@ mod directory;
 mod failures;
 mod instance;
 mod life_cycle;
+mod migration;
 mod probe;
 mod tls;
 mod usable;

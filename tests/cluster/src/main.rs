@@ -65,7 +65,7 @@ enum Command {
         /// The program to kill, freeze, continue or restart.
         component: Component,
     },
-    /// Start or stop a real node with a kubelet, containerd and real images.
+    /// Start or stop real nodes with kubelets, containerd and real images.
     #[command(subcommand)]
     Real(real::Command),
     /// Run the supervisor of a cluster until the caller closes standard input or a signal arrives.
