@@ -1,5 +1,5 @@
-//! TLS inside the cloud (`features.tls`), with certificates of cert-manager. `make test-real` runs these tests only if the
-//! sample has the feature.
+//! TLS inside the cloud (`features.tls`), with certificates of cert-manager. `make test-real` runs these tests only if
+//! the sample has the feature.
 
 use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
@@ -11,14 +11,15 @@ use crate::cloud::{Cloud, try_run, until};
 const REQUEST: &str = r#"curl -s -o /dev/null -m 30 -w '%{http_code}' --cacert "$2" "$1""#;
 /// The CA certificates of Debian, which do not contain the cloud's CA.
 const PUBLIC: &str = "/etc/ssl/certs/ca-certificates.crt";
-/// Prints the serial number of the certificate that `$1` uses at the port `$2`. Fails if the certificate is not valid for
-/// this name.
+/// Prints the serial number of the certificate that `$1` uses at the port `$2`. Fails if the certificate is not valid
+/// for this name.
 const SERVED: &str = r#"set -o pipefail
-openssl s_client -connect "$1:$2" -CAfile "$OS_CACERT" -verify_return_error -verify_hostname "$1" < /dev/null 2> /dev/null |
+openssl s_client -connect "$1:$2" -CAfile "$OS_CACERT" -verify_return_error -verify_hostname "$1" < /dev/null |
   openssl x509 -noout -serial"#;
 /// Prints the serial number of the certificate `$1`.
 const SERIAL: &str = r#"openssl x509 -noout -serial <<< "$1""#;
-/// Logs in to the database as Keystone does, without the parameters of the connection that `$1…` name. Prints the cipher.
+/// Logs in to the database as Keystone does, but without the parameters of the connection that the arguments name.
+/// Prints the cipher.
 const DATABASE: &str = r#"
 import re, sqlalchemy, sys
 connection = re.search("^connection = (.*)$", open("/etc/keystone/keystone.conf").read(), re.MULTILINE)[1]
@@ -49,7 +50,8 @@ fn cloud() -> Cloud {
     cloud
 }
 
-/// Runs a Python program in a pod of Keystone. Returns its standard output, or its output and standard error if it fails.
+/// Runs a Python program in a pod of Keystone. Returns its standard output, or its output and standard error if it
+/// fails.
 fn python(cloud: &Cloud, program: &str, arguments: &[&str]) -> Result<String, String> {
     let command = ["-n", &cloud.namespace, "exec", "-i", "deployment/keystone-api", "--", "python3", "-"];
     Ok(try_run("kubectl", &[&command, arguments].concat(), program)?.trim().to_owned())
