@@ -51,25 +51,34 @@ fn is_relevant(line: &str) -> bool {
 
 /// Returns the first and the last exception of the last chain of exceptions in a log. Returns `None` if the log has no
 /// exception, or if [`LINES`] or more lines follow the chain: the log then does not end with the chain.
+///
+/// A program raises `SystemExit` to exit. So this exception does not explain a failure, and belongs to the chain that
+/// ends shortly before it.
 fn last_exceptions(lines: &[&str]) -> Option<Vec<String>> {
     let mut chain: Vec<&str> = Vec::new();
-    let mut end = 0;
-    let mut is_chained = false;
+    let (mut begin, mut end) = (0, 0);
+    let (mut is_chained, mut is_new) = (false, false);
     // oslo.log writes the same prefix before each line of a traceback.
     let mut prefix = None;
     for (index, line) in lines.iter().enumerate() {
         if let Some((before, _)) = line.split_once(TRACEBACK) {
-            if !std::mem::take(&mut is_chained) {
-                chain.clear();
-            }
-            prefix = Some(before.len());
+            is_new = !std::mem::take(&mut is_chained);
+            (prefix, begin) = (Some(before.len()), index);
         } else if CHAIN.iter().any(|text| line.ends_with(text)) {
             is_chained = true;
         } else if let Some(rest) = prefix.and_then(|length| line.get(length..))
             && !rest.starts_with([' ', '\t'])
         {
+            prefix = None;
+            if rest.starts_with("SystemExit") {
+                end = if begin <= end + LINES { index } else { end };
+                continue;
+            }
+            if is_new {
+                chain.clear();
+            }
             chain.push(rest.trim_end());
-            (prefix, end) = (None, index);
+            end = index;
         }
     }
     let (first, last) = (chain.first()?, chain.last()?);
@@ -140,6 +149,17 @@ oslo_db.exception.DBConnectionError: can't connect
         let other =
             "Traceback (most recent call last):\n  x\nOSError: a\nTraceback (most recent call last):\n  x\nKeyError: b";
         assert_eq!(exceptions(other), ["KeyError: b"]);
+    }
+
+    #[test]
+    fn the_exit_of_a_program_is_no_explanation() {
+        let cause = "Traceback (most recent call last):\n  x\nException: the upgrade failed\n";
+        let exit = "Traceback (most recent call last):\n  sys.exit(0)\nSystemExit: 0\n";
+        assert_eq!(exceptions(&format!("{cause}stopping\n{exit}")), ["Exception: the upgrade failed"]);
+        let handled = "During handling of the above exception, another exception occurred:\n";
+        assert_eq!(exceptions(&format!("{cause}{handled}{exit}")), ["Exception: the upgrade failed"]);
+        let shown = lines(&format!("{cause}1\n2\n3\n4\n5\n6\n{exit}"));
+        assert_eq!(shown, ["5", "6", TRACEBACK, "sys.exit(0)", "SystemExit: 0"]);
     }
 
     #[test]
