@@ -61,7 +61,7 @@ impl<'a> Instance<'a> {
         assert_eq!(self.request_volume(&format!("{}?{text}", self.volume)), text);
     }
 
-    /// Returns the text at the begin of the instance's volume.
+    /// Returns the text at the beginning of the instance's volume.
     pub fn read_volume(&self) -> String {
         self.request_volume(&self.volume)
     }

@@ -9,10 +9,10 @@ use crate::usable::smoke;
 const DELETE: &str = r#"
 openstack volume delete --purge "$1"
 while openstack volume list -f value -c Name | grep -qx -- "$1"; do sleep 1; done"#;
-/// Replaces the key of the Ceph user $1, and updates the Secret that describes Ceph for osdpl. Prints the new key.
+/// Replaces the key of cinder's Ceph user, and updates the Secret that describes Ceph for osdpl. Prints the new key.
 const ROTATE: &str = r#"
 key=$(ceph-authtool --gen-print-key)
-ceph auth get "$1" | sed "s|key = .*|key = $key|" | ceph auth import -i - 2> /dev/null
+ceph auth get client.cinder | sed "s|key = .*|key = $key|" | ceph auth import -i - 2> /dev/null
 sh -eu /etc/ceph/describe > /dev/null 2>&1
 echo "$key""#;
 
@@ -112,13 +112,6 @@ fn volume_keeps_its_data() {
 #[ignore = "needs a real cloud: make test-real"]
 fn volumes_outlive_a_rotation_of_the_ceph_key() {
     let cloud = Cloud::find();
-    let ceph = |script: &str| {
-        run(
-            "kubectl",
-            &["-n", "ceph", "exec", "-i", "ceph-0", "-c", "client", "--", "sh", "-eu", "-s", "--", "client.cinder"],
-            script,
-        )
-    };
     if !has_volumes(&cloud) {
         return;
     }
@@ -129,7 +122,8 @@ fn volumes_outlive_a_rotation_of_the_ceph_key() {
 
     println!("the key of client.cinder is replaced");
     let probes = Probes::start(&cloud, Some(&first.volume));
-    let key = ceph(ROTATE);
+    let client = "-n ceph exec -i ceph-0 -c client -- sh -eu -s";
+    let key = run("kubectl", &client.split(' ').collect::<Vec<_>>(), ROTATE);
     println!("  {}", cloud.until_message("approv"));
     cloud.osdpl(&["approve"]);
     cloud.until_ready();
